@@ -1,1 +1,12 @@
+//! Vocabulary and pure logic of ExitPilot.
+//!
+//! No I/O, no clock, no async runtime: time and randomness are parameters, so the panel, the agent, the page and the
+//! replay run the same code.
 
+pub mod gost;
+pub mod ids;
+pub mod link;
+pub mod strategy;
+
+#[cfg(feature = "link")]
+pub mod envelope;

@@ -1,0 +1,376 @@
+//! GOST configuration objects, the part that panel and agent exchange.
+//!
+//! Field names are GOST's, so that an agent of a peer panel understands them. Unknown keys are errors: a key that is
+//! silently ignored is a wish that is silently not fulfilled.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Free-form options of an object.
+pub type Metadata = BTreeMap<String, serde_json::Value>;
+
+/// A duration as GOST writes it: an integer of nanoseconds or text such as `600s`, `1m30s`, `250ms`.
+/// Always written as an integer, since chain payloads of peers accept nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct GoDuration(pub Duration);
+
+impl GoDuration {
+    /// Parses Go's duration text. A bare number without a unit is refused, as Go does (except `0`).
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let bad = || format!("`{text}` is not a duration such as 600s, 1m30s or 250ms");
+        if text == "0" {
+            return Ok(Self(Duration::ZERO));
+        }
+        let mut rest = text;
+        let mut total = 0f64;
+        if rest.is_empty() {
+            return Err(bad());
+        }
+        while !rest.is_empty() {
+            let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(bad)?;
+            let number: f64 = rest[..digits].parse().map_err(|_| bad())?;
+            rest = &rest[digits..];
+            let unit_len = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+            let nanos = match &rest[..unit_len] {
+                "ns" => 1.0,
+                "us" | "µs" | "μs" => 1e3,
+                "ms" => 1e6,
+                "s" => 1e9,
+                "m" => 60e9,
+                "h" => 3600e9,
+                _ => return Err(bad()),
+            };
+            total += number * nanos;
+            rest = &rest[unit_len..];
+        }
+        // Go's own limit: 2^63 nanoseconds, about 292 years.
+        if total > i64::MAX as f64 {
+            return Err(bad());
+        }
+        Ok(Self(Duration::from_nanos(total as u64)))
+    }
+}
+
+impl Serialize for GoDuration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(self.0.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl<'de> Deserialize<'de> for GoDuration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = GoDuration;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an integer of nanoseconds or a duration such as \"600s\"")
+            }
+            fn visit_u64<E: serde::de::Error>(self, nanos: u64) -> Result<GoDuration, E> {
+                Ok(GoDuration(Duration::from_nanos(nanos)))
+            }
+            fn visit_i64<E: serde::de::Error>(self, nanos: i64) -> Result<GoDuration, E> {
+                u64::try_from(nanos)
+                    .map(|n| GoDuration(Duration::from_nanos(n)))
+                    .map_err(|_| E::custom("a duration must not be negative"))
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<GoDuration, E> {
+                GoDuration::parse(text).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+/// Credentials of a relay listener and of the connector that dials it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Auth {
+    /// Up to 255 bytes (a length byte on the wire).
+    pub username: String,
+    /// Up to 255 bytes (a length byte on the wire).
+    #[serde(default)]
+    pub password: String,
+}
+
+impl std::fmt::Debug for Auth {
+    /// Never prints the password: configurations reach logs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Auth").field("username", &self.username).field("password", &"***").finish()
+    }
+}
+
+/// TLS options of a dialer or listener.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TlsConfig {
+    /// Dialer: verify the peer's certificate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub secure: bool,
+    /// Dialer: name to verify and to send as SNI.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_name: Option<String>,
+    /// PEM file of the certificate authority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<String>,
+    /// PEM file of the own certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cert_file: Option<String>,
+    /// PEM file of the own key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<String>,
+}
+
+/// A listening port and what is done with its connections.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ServiceConfig {
+    /// Unique on a node.
+    pub name: String,
+    /// `host:port` or `:port`.
+    pub addr: String,
+    /// What is done with a connection.
+    pub handler: HandlerConfig,
+    /// How connections arrive.
+    pub listener: ListenerConfig,
+    /// Fixed targets; without it a relay handler uses the client's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwarder: Option<ForwarderConfig>,
+    /// Comma-separated traffic limiter names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limiter: Option<String>,
+    /// Comma-separated connection limiter names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub climiter: Option<String>,
+    /// Comma-separated rate limiter names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rlimiter: Option<String>,
+    /// Name of a traffic observer (peer panels send it; the agent reports traffic on its own).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observer: Option<String>,
+    /// `interface`, `proxyProtocol`, `paused`, `dialTimeout`, …
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: Metadata,
+}
+
+/// What is done with a connection of a service.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HandlerConfig {
+    /// `tcp`, `forward` or `relay`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Name of the chain to go through. With a name, the target is never dialled directly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<String>,
+    /// Further candidates tried for one client connection; 0 = every candidate once.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u32,
+    /// Required from clients of a relay handler.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<Auth>,
+    /// `nodelay`, `readTimeout`, `proxyProtocol`, …
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: Metadata,
+}
+
+/// How connections of a service arrive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListenerConfig {
+    /// `tcp`, `tls`, …
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Certificates; without them a self-signed one is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsConfig>,
+    /// Options of the listener.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: Metadata,
+}
+
+/// The fixed targets of a service.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ForwarderConfig {
+    /// In order of preference.
+    pub nodes: Vec<ForwardNodeConfig>,
+    /// How one of them is chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<SelectorConfig>,
+}
+
+/// One target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ForwardNodeConfig {
+    /// Unique in its forwarder.
+    pub name: String,
+    /// `host:port`.
+    pub addr: String,
+    /// `weight`, `backup`, `maxFails`, `failTimeout`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: Metadata,
+}
+
+/// How to reach the next group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChainConfig {
+    /// Unique on a node.
+    pub name: String,
+    /// Passed through one after another.
+    pub hops: Vec<HopConfig>,
+    /// Options of the chain.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: Metadata,
+}
+
+/// One stage of a chain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HopConfig {
+    /// Unique in its chain.
+    pub name: String,
+    /// How one of the nodes is chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<SelectorConfig>,
+    /// In order of preference.
+    pub nodes: Vec<ChainNodeConfig>,
+    /// Network interface to dial from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// Options of the hop.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: Metadata,
+}
+
+/// How a node of a group is chosen, and when a failing one is left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SelectorConfig {
+    /// Text of the strategy; empty means `round`.
+    #[serde(default)]
+    pub strategy: String,
+    /// Failures after which a node is left out; 0 means GOST's default 1.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub max_fails: u32,
+    /// For how long it is left out; 0 means GOST's default 10 s.
+    #[serde(default, skip_serializing_if = "is_zero_duration")]
+    pub fail_timeout: GoDuration,
+}
+
+/// One node of a hop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChainNodeConfig {
+    /// Unique in its hop.
+    pub name: String,
+    /// `host:port` of its relay service.
+    pub addr: String,
+    /// The protocol spoken to it.
+    pub connector: ConnectorConfig,
+    /// The transport to it.
+    pub dialer: DialerConfig,
+    /// `weight`, `backup`, `maxFails`, `failTimeout`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: Metadata,
+}
+
+/// The protocol spoken to a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConnectorConfig {
+    /// `relay`, `tcp` or `forward`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Sent to the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<Auth>,
+    /// `nodelay`, `connectTimeout`, …
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: Metadata,
+}
+
+/// The transport to a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DialerConfig {
+    /// `tcp`, `tls`, …
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Verification and client certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsConfig>,
+    /// Options of the dialer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: Metadata,
+}
+
+/// A whole document: what an agent runs, in its state file, in the panel's runtime view and in the hello.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GostConfig {
+    /// Listening ports.
+    #[serde(default)]
+    pub services: Vec<ServiceConfig>,
+    /// Ways to the next group.
+    #[serde(default)]
+    pub chains: Vec<ChainConfig>,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+fn is_zero_duration(d: &GoDuration) -> bool {
+    d.0.is_zero()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        let ok = [
+            ("0", 0),
+            ("600s", 600_000_000_000),
+            ("250ms", 250_000_000),
+            ("1m30s", 90_000_000_000),
+            ("1.5s", 1_500_000_000),
+            ("10us", 10_000),
+            ("2h", 7_200_000_000_000),
+        ];
+        for (text, nanos) in ok {
+            assert_eq!(GoDuration::parse(text), Ok(GoDuration(Duration::from_nanos(nanos))), "{text}");
+        }
+        for text in ["", "10", "s", "-1s", "1x", "1 s", "9999999999h", "..s"] {
+            assert!(GoDuration::parse(text).is_err(), "{text}");
+        }
+        assert_eq!(serde_json::to_string(&GoDuration(Duration::from_secs(30))).unwrap(), "30000000000");
+        assert_eq!(
+            serde_json::from_str::<GoDuration>("30000000000").unwrap(),
+            serde_json::from_str::<GoDuration>("\"30s\"").unwrap()
+        );
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_that_names_it() {
+        let error = serde_json::from_str::<ChainConfig>(r#"{"name":"c","hops":[],"failover":true}"#).unwrap_err();
+        assert!(error.to_string().contains("failover"), "{error}");
+    }
+
+    #[test]
+    fn a_chain_of_the_peer_panel_reads_and_writes_back_the_same() {
+        let text = r#"{"name":"chains_42","hops":[{"name":"hop_42","selector":{"strategy":"fifo","maxFails":1,"failTimeout":600000000000},"nodes":[{"name":"node_1","addr":"198.51.100.7:20443","connector":{"type":"relay","metadata":{"nodelay":true}},"dialer":{"type":"tls"}}]}]}"#;
+        let chain: ChainConfig = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&chain).unwrap(), text);
+    }
+
+    #[test]
+    fn a_password_is_not_printed() {
+        let auth = Auth { username: "u".into(), password: "secret".into() };
+        assert!(!format!("{auth:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,219 @@
+//! Strategies: how a group chooses one of its nodes for the next connection.
+
+use serde::{Deserialize, Serialize};
+
+/// How a group chooses one of its nodes.
+///
+/// Written as text everywhere (database, API, page). A text that this version does not know is kept as
+/// [`Strategy::Other`], so that reading and writing back never changes it; validation refuses it where it is new.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(value_type = String))]
+#[serde(from = "String", into = "String")]
+pub enum Strategy {
+    /// 主备: the first usable node in order.
+    Fifo,
+    /// 轮询: rotates over the usable nodes.
+    Round,
+    /// 随机: random, weighted by the node's `weight`.
+    Rand,
+    /// 哈希: the same client gets the same node.
+    Hash,
+    /// 最优: the panel measures the exits and puts the best one first; rendered as [`Strategy::Fifo`].
+    Best,
+    /// A text this version does not know.
+    Other(String),
+}
+
+/// A group's place in a tunnel; decides which strategies it may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A middle hop.
+    Hop,
+    /// The exit group.
+    Exit,
+    /// The targets of a forward.
+    Targets,
+}
+
+impl Strategy {
+    /// The strategies this version offers, in the order in which the page lists them.
+    pub const KNOWN: [Strategy; 5] =
+        [Strategy::Fifo, Strategy::Round, Strategy::Rand, Strategy::Best, Strategy::Hash];
+
+    /// The text stored and sent for this strategy.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Strategy::Fifo => "fifo",
+            Strategy::Round => "round",
+            Strategy::Rand => "rand",
+            Strategy::Hash => "hash",
+            Strategy::Best => "best",
+            Strategy::Other(text) => text,
+        }
+    }
+
+    /// Whether a group at `place` may have this strategy. `best` needs exits to measure, so it is for them only.
+    pub fn allowed_at(&self, place: Place) -> bool {
+        match self {
+            Strategy::Fifo | Strategy::Round | Strategy::Rand | Strategy::Hash => true,
+            Strategy::Best => place == Place::Exit,
+            Strategy::Other(_) => false,
+        }
+    }
+
+    /// The strategy that an agent executes for it: `best` is `fifo` over the applied order.
+    pub fn rendered(&self) -> Strategy {
+        match self {
+            Strategy::Best => Strategy::Fifo,
+            other => other.clone(),
+        }
+    }
+}
+
+impl From<String> for Strategy {
+    /// Accepts GOST's alternative spellings (`ha`, `rr`, `random`) too.
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "fifo" | "ha" => Strategy::Fifo,
+            "round" | "rr" => Strategy::Round,
+            "rand" | "random" => Strategy::Rand,
+            "hash" => Strategy::Hash,
+            "best" => Strategy::Best,
+            _ => Strategy::Other(text),
+        }
+    }
+}
+
+impl From<&str> for Strategy {
+    fn from(text: &str) -> Self {
+        Strategy::from(text.to_owned())
+    }
+}
+
+impl From<Strategy> for String {
+    fn from(strategy: Strategy) -> Self {
+        match strategy {
+            Strategy::Other(text) => text,
+            known => known.as_str().to_owned(),
+        }
+    }
+}
+
+impl std::fmt::Display for Strategy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The transport between two neighbouring groups.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(value_type = String))]
+#[serde(from = "String", into = "String")]
+pub enum Protocol {
+    /// TLS over TCP.
+    Tls,
+    /// Websocket over TLS.
+    Wss,
+    /// Plain TCP.
+    Tcp,
+    /// Plain websocket.
+    Ws,
+    /// Multiplexed TLS.
+    Mtls,
+    /// Multiplexed websocket over TLS.
+    Mwss,
+    /// Multiplexed TCP.
+    Mtcp,
+    /// A text this version does not know.
+    Other(String),
+}
+
+impl Protocol {
+    /// The protocols this version knows, in the order in which the page lists them.
+    pub const KNOWN: [Protocol; 7] = [
+        Protocol::Tls,
+        Protocol::Wss,
+        Protocol::Tcp,
+        Protocol::Ws,
+        Protocol::Mtls,
+        Protocol::Mwss,
+        Protocol::Mtcp,
+    ];
+
+    /// The text stored and sent for this protocol; also GOST's dialer and listener type.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Protocol::Tls => "tls",
+            Protocol::Wss => "wss",
+            Protocol::Tcp => "tcp",
+            Protocol::Ws => "ws",
+            Protocol::Mtls => "mtls",
+            Protocol::Mwss => "mwss",
+            Protocol::Mtcp => "mtcp",
+            Protocol::Other(text) => text,
+        }
+    }
+
+    /// The capability an agent reports when it can listen for and dial this protocol, `protocol:tls` for example.
+    pub fn capability(&self) -> String {
+        format!("protocol:{}", self.as_str())
+    }
+}
+
+impl From<String> for Protocol {
+    fn from(text: String) -> Self {
+        Protocol::KNOWN.into_iter().find(|p| p.as_str() == text).unwrap_or(Protocol::Other(text))
+    }
+}
+
+impl From<&str> for Protocol {
+    fn from(text: &str) -> Self {
+        Protocol::from(text.to_owned())
+    }
+}
+
+impl From<Protocol> for String {
+    fn from(protocol: Protocol) -> Self {
+        protocol.as_str().to_owned()
+    }
+}
+
+impl std::fmt::Display for Protocol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_round_trips_and_unknown_text_is_kept() {
+        for strategy in Strategy::KNOWN {
+            assert_eq!(Strategy::from(strategy.as_str()), strategy);
+        }
+        for protocol in Protocol::KNOWN {
+            assert_eq!(Protocol::from(protocol.as_str()), protocol);
+        }
+        let json = r#""weighted(3)""#;
+        let strategy: Strategy = serde_json::from_str(json).unwrap();
+        assert_eq!(strategy, Strategy::Other("weighted(3)".into()));
+        assert_eq!(serde_json::to_string(&strategy).unwrap(), json);
+    }
+
+    #[test]
+    fn best_is_for_exits_and_renders_as_fifo() {
+        assert!(Strategy::Best.allowed_at(Place::Exit));
+        assert!(!Strategy::Best.allowed_at(Place::Hop));
+        assert!(!Strategy::Best.allowed_at(Place::Targets));
+        assert_eq!(Strategy::Best.rendered(), Strategy::Fifo);
+        for strategy in [Strategy::Fifo, Strategy::Round, Strategy::Rand, Strategy::Hash] {
+            assert_eq!(strategy.rendered(), strategy);
+            assert!(strategy.allowed_at(Place::Hop) && strategy.allowed_at(Place::Exit));
+        }
+        assert!(!Strategy::Other("x".into()).allowed_at(Place::Exit));
+    }
+}
