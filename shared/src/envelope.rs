@@ -103,5 +103,6 @@ mod tests {
         assert_eq!(envelope, VECTOR);
     }
 
-    const VECTOR: &str = r#"{"encrypted":true,"data":"AAAAAAAAAAAAAAAAOaJcJEnpf7uu6YL3Xw6EWfrnmHWp","timestamp":0}"#;
+    const VECTOR: &str =
+        r#"{"encrypted":true,"data":"AAAAAAAAAAAAAAAAOaJcJEnpf7uu6YL3Xw6EWfrnmHWp","timestamp":0}"#;
 }

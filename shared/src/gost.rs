@@ -357,7 +357,8 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_an_error_that_names_it() {
-        let error = serde_json::from_str::<ChainConfig>(r#"{"name":"c","hops":[],"failover":true}"#).unwrap_err();
+        let error =
+            serde_json::from_str::<ChainConfig>(r#"{"name":"c","hops":[],"failover":true}"#).unwrap_err();
         assert!(error.to_string().contains("failover"), "{error}");
     }
 

@@ -3,10 +3,15 @@
 //! No I/O, no clock, no async runtime: time and randomness are parameters, so the panel, the agent, the page and the
 //! replay run the same code.
 
+pub mod address;
+pub mod api;
+pub mod best_exit;
+pub mod field;
 pub mod gost;
 pub mod ids;
 pub mod link;
 pub mod strategy;
+pub mod topology;
 
 #[cfg(feature = "link")]
 pub mod envelope;

@@ -43,7 +43,11 @@ pub struct Frame {
 
 impl Frame {
     /// The answer to a command called `kind`.
-    pub fn answer(kind: &str, request_id: Option<String>, outcome: Result<serde_json::Value, String>) -> Self {
+    pub fn answer(
+        kind: &str,
+        request_id: Option<String>,
+        outcome: Result<serde_json::Value, String>,
+    ) -> Self {
         let (success, message, data) = match outcome {
             Ok(data) => (true, "OK".to_owned(), data),
             Err(message) => (false, message, serde_json::Value::Null),
@@ -374,7 +378,8 @@ mod tests {
     #[test]
     fn update_chains_takes_the_wrapper_and_refuses_a_bare_chain() {
         let chain = json!({"name":"x","hops":[]});
-        let command = Command::from_frame(&frame("UpdateChains", json!({"chain":"chains_1","data":chain}))).unwrap();
+        let command =
+            Command::from_frame(&frame("UpdateChains", json!({"chain":"chains_1","data":chain}))).unwrap();
         assert!(matches!(command, Command::UpdateChains(c) if c.name == "chains_1"));
         let command = Command::from_frame(&frame("UpdateChains", json!({"chain":" ","data":chain}))).unwrap();
         assert!(matches!(command, Command::UpdateChains(c) if c.name == "x"));
