@@ -5,8 +5,6 @@ use std::net::IpAddr;
 
 /// `host:port`; an IPv6 host is written in brackets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(value_type = String))]
 #[serde(try_from = "String", into = "String")]
 pub struct HostPort {
     /// Name or address, without brackets.

@@ -41,6 +41,12 @@ struct Envelope {
     timestamp: i64,
 }
 
+/// The key of a node's link: SHA-256 of its secret. A panel that stores this can speak with the agent, and yet nobody
+/// who reads its database can log in as the agent.
+pub fn link_key(secret: &str) -> [u8; 32] {
+    sha2::Sha256::digest(secret.as_bytes()).into()
+}
+
 impl std::fmt::Debug for Sealer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Sealer")
@@ -50,8 +56,12 @@ impl std::fmt::Debug for Sealer {
 impl Sealer {
     /// `secret` is the node secret's text.
     pub fn new(secret: &str) -> Self {
-        let key = sha2::Sha256::digest(secret.as_bytes());
-        Self { cipher: Aes256Gcm::new(&key) }
+        Self::from_key(&link_key(secret))
+    }
+
+    /// From [`link_key`] of the secret: the panel keeps only that.
+    pub fn from_key(key: &[u8; 32]) -> Self {
+        Self { cipher: Aes256Gcm::new(key.into()) }
     }
 
     /// Seals `plaintext`. `timestamp` is informative only (panel: milliseconds, agent: seconds).

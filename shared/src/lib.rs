@@ -15,3 +15,5 @@ pub mod topology;
 
 #[cfg(feature = "link")]
 pub mod envelope;
+#[cfg(feature = "openapi")]
+mod openapi;

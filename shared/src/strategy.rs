@@ -7,8 +7,6 @@ use serde::{Deserialize, Serialize};
 /// Written as text everywhere (database, API, page). A text that this version does not know is kept as
 /// [`Strategy::Other`], so that reading and writing back never changes it; validation refuses it where it is new.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(value_type = String))]
 #[serde(from = "String", into = "String")]
 pub enum Strategy {
     /// 主备: the first usable node in order.
@@ -108,8 +106,6 @@ impl std::fmt::Display for Strategy {
 
 /// The transport between two neighbouring groups.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(value_type = String))]
 #[serde(from = "String", into = "String")]
 pub enum Protocol {
     /// TLS over TCP.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The reason of a verdict, as data; the same reaches log, metrics, API and page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(no_recursion))]
 #[serde(rename_all = "snake_case", rename_all_fields = "camelCase", tag = "code")]
 pub enum Reason {
     /// No round was evaluated yet.
