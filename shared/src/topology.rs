@@ -58,7 +58,8 @@ pub fn validate_tunnel(input: &TunnelInput, world: &World) -> Findings {
     let name = input.name.trim();
     let chars = name.chars().count();
     if !(2..=50).contains(&chars) {
-        findings.error(FieldError::new("name", "name_length", "give a name of 2 to 50 characters"));
+        let error = FieldError::new("name", "name_length", "give a name of 2 to 50 characters");
+        findings.error(error.with("min", 2).with("max", 50));
     } else if world.tunnel_names.contains(name) {
         findings.error(
             FieldError::new("name", "name_taken", format!("another tunnel is called `{name}`"))
@@ -238,7 +239,8 @@ fn check_capability(findings: &mut Findings, field: &str, node: &KnownNode, capa
 pub fn validate_forward(input: &ForwardInput, entries: Option<&[KnownNode]>) -> Findings {
     let mut findings = Findings::default();
     if !(1..=50).contains(&input.name.trim().chars().count()) {
-        findings.error(FieldError::new("name", "name_length", "give a name of 1 to 50 characters"));
+        let error = FieldError::new("name", "name_length", "give a name of 1 to 50 characters");
+        findings.error(error.with("min", 1).with("max", 50));
     }
     match entries {
         None => {

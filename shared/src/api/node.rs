@@ -124,7 +124,8 @@ pub fn validate_node(input: &NodeInput) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let chars = input.name.trim().chars().count();
     if chars == 0 || chars > 50 {
-        errors.push(FieldError::new("name", "name_length", "give a name of 1 to 50 characters"));
+        let error = FieldError::new("name", "name_length", "give a name of 1 to 50 characters");
+        errors.push(error.with("min", 1).with("max", 50));
     }
     let unbracketed = |text: &str| text.trim_start_matches('[').trim_end_matches(']').to_owned();
     if let Err(error) = validate_host(&unbracketed(&input.server_ip)) {
