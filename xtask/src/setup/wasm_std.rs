@@ -1,0 +1,451 @@
+//! The standard library for wasm32-unknown-unknown.
+//!
+//! Where rustup's server answers this is one `rustup target add`. Elsewhere it is built from source, once, with
+//! either the compiler that builds the panel (needs the source of exactly that version) or Debian's compiler and
+//! Debian's source of it.
+
+use super::{Found, Setup, apt};
+use crate::cache::{Cache, find_program};
+use crate::run;
+use anyhow::{Context as _, Result, bail};
+use std::ffi::OsString;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use std::{env, fs};
+
+const TARGET: &str = "wasm32-unknown-unknown";
+/// The name under which rustup knows Debian's compiler with the library built for it.
+const DEBIAN_TOOLCHAIN: &str = "exitpilot-debian-wasm";
+/// rustup waits for a server that does not answer much longer than a person does.
+const RUSTUP_LIMIT: Duration = Duration::from_secs(180);
+const BUILD_LIMIT: Duration = Duration::from_secs(20 * 60);
+/// Lies beside a library that was built here. rustup does not know of such a library and stumbles over it.
+const MARK: &str = "BUILT-FROM-SOURCE";
+/// Suites that are newer than the machine's and may have `rust-src` of its rustc.
+const SUITES: [&str; 3] = ["trixie-backports", "trixie", "sid"];
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// A folder that holds `library/` of exactly the running rustc's source, for machines that reach nothing.
+const SOURCE_VARIABLE: &str = "EXITPILOT_RUST_SOURCE";
+
+/// How to get the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Way {
+    /// rustup, then source, then Debian
+    Auto,
+    /// `rustup target add` only
+    Rustup,
+    /// Only the source of the running rustc, built with it
+    Source,
+    /// Only Debian's compiler and its source
+    Debian,
+}
+
+impl Way {
+    fn allows(self, way: Self) -> bool {
+        self == Self::Auto || self == way
+    }
+}
+
+/// The rustup toolchain to build for wasm32 with; `None` is the default one.
+pub(crate) fn toolchain(cache: &Cache) -> Option<String> {
+    fs::read_to_string(choice_file(cache)).ok().map(|name| name.trim().to_owned())
+}
+
+fn choice_file(cache: &Cache) -> PathBuf {
+    cache.dir().join("wasm-toolchain")
+}
+
+pub(super) fn install(setup: &Setup<'_>) -> Result<Found> {
+    let cache = setup.cache;
+    let version = rustc_version(&mut run::command("rustc"))?;
+    let default = format!("that of rustc {version}");
+    if probe(&[]).is_ok() {
+        // A library of the default toolchain goes before the linked one, which was a makeshift.
+        let _ = fs::remove_file(choice_file(cache));
+        return Ok(Found::There(default));
+    }
+    if setup.way.allows(Way::Debian) && probe(&[&format!("+{DEBIAN_TOOLCHAIN}")]).is_ok() {
+        fs::write(choice_file(cache), DEBIAN_TOOLCHAIN)?;
+        return Ok(Found::There("that of Debian's rustc".into()));
+    }
+    let mut tried = Vec::new();
+    if setup.way.allows(Way::Rustup) {
+        match with_rustup(setup) {
+            Ok(()) => return Ok(Found::Installed(default)),
+            Err(error) => tried.push(format!("rustup: {error:#}")),
+        }
+    }
+    if setup.way.allows(Way::Source) {
+        match with_source(setup, &version) {
+            Ok(()) => return Ok(Found::Installed(format!("{default}, built from source,"))),
+            Err(error) => tried.push(format!("source: {error:#}")),
+        }
+    }
+    if setup.way.allows(Way::Debian) {
+        match with_debian(setup) {
+            Ok(version) => {
+                fs::write(choice_file(cache), DEBIAN_TOOLCHAIN)?;
+                return Ok(Found::Installed(format!("that of Debian's rustc {version}, built from source,")));
+            }
+            Err(error) => tried.push(format!("Debian: {error:#}")),
+        }
+    }
+    bail!(
+        "rustc {version} cannot build for {TARGET} here. Do one of these and run setup again:\n\
+         - with access to rustup's server: rustup target add {TARGET}\n\
+         - with the source of rust {version} at hand: set {SOURCE_VARIABLE} to the folder that holds its library/\n\
+         - on Debian 12, as root: apt-get install --no-install-recommends rustc-web cargo-web rust-web-src\n\
+         What was tried:\n- {}",
+        tried.join("\n- ")
+    )
+}
+
+/// Links a module that uses std. Asking rustup is not enough: the library may have been built here, and the linker may
+/// be missing.
+fn probe(arguments: &[&str]) -> Result<()> {
+    let dir = ScratchDir::new("probe")?;
+    let source = dir.path().join("probe.rs");
+    fs::write(
+        &source,
+        "#[unsafe(no_mangle)]\npub extern \"C\" fn size(n: usize) -> usize { vec![1u8; n].len() }\n",
+    )?;
+    let mut rustc = run::command("rustc");
+    // Not in the workspace, and without its flags.
+    super::page_tools::forget_build_settings(&mut rustc);
+    rustc.current_dir(dir.path()).args(arguments);
+    rustc.args(["--edition=2024", "--crate-type=cdylib", "--target", TARGET, "-O", "-Cpanic=abort", "-o"]);
+    rustc.arg(dir.path().join("probe.wasm")).arg(&source);
+    run::captured(&mut rustc).map(drop)
+}
+
+fn with_rustup(setup: &Setup<'_>) -> Result<()> {
+    if find_program("rustup").is_none() {
+        bail!("not installed");
+    }
+    let own = library_dir(&sysroot(&mut run::command("rustc"))?);
+    if own.join(MARK).exists() {
+        // It was built by an earlier setup and does not fit any more, or the probe would have passed.
+        fs::remove_dir_all(own.parent().unwrap_or(&own))?;
+    }
+    setup.starting("wasm32 standard library", &format!("rustup target add {TARGET}, up to 3 minutes"));
+    let mut rustup = run::command("rustup");
+    rustup.args(["target", "add", TARGET]).env("RUST_BACKTRACE", "0");
+    run::logged(&mut rustup, &setup.cache.log("rustup"), RUSTUP_LIMIT)?;
+    probe(&[])
+}
+
+fn with_source(setup: &Setup<'_>, version: &str) -> Result<()> {
+    let cargo = real_program("cargo")?;
+    let rustc = real_program("rustc")?;
+    let sysroot = sysroot(&mut run::command(&rustc))?;
+    let source = find_source(setup, &sysroot, version)?;
+    setup.starting("wasm32 standard library", "building it from source, about half a minute on 2 cores");
+    build(setup.cache, &cargo, &rustc, &source, &library_dir(&sysroot))?;
+    probe(&[])
+}
+
+/// The program behind rustup's proxy, or the one on the path.
+fn real_program(name: &str) -> Result<PathBuf> {
+    if find_program("rustup").is_some()
+        && let Ok(path) = run::captured(run::command("rustup").args(["which", name]))
+    {
+        return Ok(PathBuf::from(path.trim()));
+    }
+    find_program(name).with_context(|| format!("{name} is not installed"))
+}
+
+/// The folder whose `library/` is the source of exactly that version.
+fn find_source(setup: &Setup<'_>, sysroot: &Path, version: &str) -> Result<PathBuf> {
+    let component = sysroot.join("lib/rustlib/src/rust");
+    let unpacked = setup.cache.dir().join(format!("rust-source-{version}"));
+    let given = env::var_os(SOURCE_VARIABLE).map(PathBuf::from);
+    for dir in given.into_iter().chain([component, unpacked.clone()]) {
+        if dir.join("library/std/Cargo.toml").is_file() {
+            return Ok(dir);
+        }
+    }
+    setup.starting(
+        "wasm32 standard library",
+        &format!("looking for the source of rust {version} in newer suites"),
+    );
+    download_source(setup.cache, version, &unpacked)?;
+    Ok(unpacked)
+}
+
+/// Gets `rust-src` of one version from a newer suite of the distribution: through a configuration of apt's own that
+/// leaves the machine's alone, from the mirror the machine uses. apt checks signature and hash.
+fn download_source(cache: &Cache, version: &str, unpacked: &Path) -> Result<()> {
+    if find_program("apt-get").is_none() || !Path::new(KEYRING).is_file() {
+        bail!("this is not Debian");
+    }
+    let targets = run::captured(run::command("apt-get").args([
+        "indextargets",
+        "--format",
+        "$(REPO_URI)",
+        "Created-By: Packages",
+    ]))?;
+    let mirror = main_mirror(&targets).context("apt knows no mirror of Debian")?;
+    let apt = cache.dir().join("apt");
+    for dir in ["lists/partial", "cache/archives/partial", "none"] {
+        fs::create_dir_all(apt.join(dir))?;
+    }
+    fs::write(apt.join("status"), "")?;
+    let sources: String =
+        SUITES.iter().map(|suite| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n")).collect();
+    fs::write(apt.join("sources.list"), sources)?;
+    let options = [
+        ("Dir::Etc::sourcelist", apt.join("sources.list").into_os_string()),
+        ("Dir::Etc::sourceparts", apt.join("none").into_os_string()),
+        ("Dir::State::lists", apt.join("lists").into_os_string()),
+        ("Dir::State::status", apt.join("status").into_os_string()),
+        ("Dir::Cache", apt.join("cache").into_os_string()),
+        ("APT::Sandbox::User", "root".into()),
+        ("Acquire::Languages", "none".into()),
+    ];
+    let apt_get = |dir: &Path| {
+        let mut command = run::command("apt-get");
+        command.arg("-q").current_dir(dir);
+        for (name, value) in &options {
+            let mut option = OsString::from(format!("{name}="));
+            option.push(value);
+            command.arg("-o").arg(option);
+        }
+        command
+    };
+    let log = cache.log("rust-source");
+    let dir = ScratchDir::inside(&apt, "download")?;
+    run::logged(apt_get(dir.path()).arg("update"), &log, BUILD_LIMIT)?;
+    run::logged(apt_get(dir.path()).args(["download", &format!("rust-src={version}+*")]), &log, BUILD_LIMIT)?;
+    let package = fs::read_dir(dir.path())?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.extension().is_some_and(|extension| extension == "deb"))
+        .context("apt-get downloaded nothing")?;
+    let content = dir.path().join("content");
+    run::logged(run::command("dpkg").arg("-x").arg(&package).arg(&content), &log, BUILD_LIMIT)?;
+    fs::create_dir_all(unpacked)?;
+    fs::rename(content.join(format!("usr/src/rustc-{version}/library")), unpacked.join("library"))
+        .context("the package has no library folder")
+}
+
+/// The mirror of the distribution proper among apt's index targets (not that of its security updates).
+fn main_mirror(targets: &str) -> Option<&str> {
+    let mut mirrors: Vec<&str> =
+        targets.lines().map(str::trim).filter(|uri| uri.trim_end_matches('/').ends_with("/debian")).collect();
+    mirrors.sort_unstable();
+    mirrors.first().copied()
+}
+
+/// Debian's own compiler for browsers, with the source of the same package: a pair that always fits. Its code is a
+/// little bigger and it compiles slower, so it comes last.
+fn with_debian(setup: &Setup<'_>) -> Result<String> {
+    if find_program("apt-get").is_none() || find_program("rustup").is_none() {
+        bail!("this takes apt-get and rustup");
+    }
+    let rustc = Path::new("/usr/bin/rustc");
+    let source = |version: &str| PathBuf::from(format!("/usr/src/rustc-{version}"));
+    let fits = || {
+        let version = rustc_version(&mut run::command(rustc)).ok()?;
+        source(&version).join("library").is_dir().then_some(version)
+    };
+    let version = match fits() {
+        Some(version) => version,
+        None => {
+            setup.starting("wasm32 standard library", "installing Debian's rustc-web (about 150 MB)");
+            apt::install(setup.cache, &["rustc-web", "cargo-web", "rust-web-src"])?;
+            fits().context("/usr/bin/rustc has no source of its version in /usr/src")?
+        }
+    };
+    let host = host_triple()?;
+    let root = setup.cache.dir().join(format!("debian-rust-{version}"));
+    let host_bin = root.join(format!("lib/rustlib/{host}/bin"));
+    fs::create_dir_all(root.join("bin"))?;
+    fs::create_dir_all(&host_bin)?;
+    // A toolchain of links, because the library for wasm32 has to lie in a sysroot that apt does not own.
+    let wrapper = root.join("bin/rustc");
+    fs::write(&wrapper, format!("#!/bin/sh\nexec /usr/bin/rustc --sysroot '{}' \"$@\"\n", root.display()))?;
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
+    relink(Path::new("/usr/bin/cargo"), &root.join("bin/cargo"))?;
+    relink(Path::new("/usr/bin/rustdoc"), &root.join("bin/rustdoc"))?;
+    relink(
+        &Path::new("/usr/lib/rustlib").join(&host).join("lib"),
+        &root.join(format!("lib/rustlib/{host}/lib")),
+    )?;
+    relink(&find_linker(&host)?, &host_bin.join("rust-lld"))?;
+    setup.starting("wasm32 standard library", "building it with Debian's rustc, about a minute on 2 cores");
+    build(setup.cache, Path::new("/usr/bin/cargo"), rustc, &source(&version), &library_dir(&root))?;
+    run::captured(run::command("rustup").args(["toolchain", "link", DEBIAN_TOOLCHAIN]).arg(&root))?;
+    probe(&[&format!("+{DEBIAN_TOOLCHAIN}")])?;
+    Ok(version)
+}
+
+/// A linker for wasm: that of the rustup toolchain, or one of LLVM's packages.
+fn find_linker(host: &str) -> Result<PathBuf> {
+    let own = sysroot(&mut run::command("rustc"))?.join(format!("lib/rustlib/{host}/bin/rust-lld"));
+    if own.is_file() {
+        return Ok(own);
+    }
+    let mut packaged: Vec<PathBuf> = fs::read_dir("/usr/lib")?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|dir| {
+            dir.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("llvm-"))
+        })
+        .map(|dir| dir.join("bin/lld"))
+        .filter(|lld| lld.is_file())
+        .collect();
+    packaged.sort();
+    packaged.pop().context("neither the toolchain nor LLVM's packages have lld")
+}
+
+/// Builds std, panic_abort and test (for the wasm tests) from `source` and puts the libraries into `out`.
+fn build(cache: &Cache, cargo: &Path, rustc: &Path, source: &Path, out: &Path) -> Result<()> {
+    let dir = ScratchDir::new("std")?;
+    fs::create_dir(dir.path().join("src"))?;
+    fs::write(dir.path().join("src/lib.rs"), "#![no_std]\n")?;
+    fs::write(
+        dir.path().join("Cargo.toml"),
+        "[package]\nname = \"std-carrier\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\
+         [workspace]\n[profile.release]\npanic = \"abort\"\n",
+    )?;
+    let target = dir.path().join("target");
+    let link = SourceLink::make(&sysroot(&mut run::command(rustc))?, source)?;
+    let mut command = run::command(cargo);
+    super::page_tools::forget_build_settings(&mut command);
+    command.current_dir(dir.path()).args(["build", "--release", "--target", TARGET]);
+    command.arg("-Zbuild-std=std,panic_abort,test,proc_macro");
+    command.env("RUSTC", rustc).env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", &target);
+    // Debian's compiler must not load the libraries of the toolchain that `cargo xtask` runs in.
+    command.env_remove("LD_LIBRARY_PATH").env_remove("RUSTUP_TOOLCHAIN");
+    // cargo leaves the bitcode out unless told, and then a project with `lto = true` cannot use the libraries.
+    command.env("RUSTFLAGS", "-Cembed-bitcode=yes");
+    let built = run::logged(&mut command, &cache.log("wasm-std"), BUILD_LIMIT);
+    drop(link);
+    built?;
+
+    // Beside the place and then renamed: an interrupted copy must not look like a library.
+    let fresh = out.with_extension("new");
+    let _ = fs::remove_dir_all(&fresh);
+    fs::create_dir_all(&fresh)?;
+    for entry in fs::read_dir(target.join(TARGET).join("release/deps"))? {
+        let file = entry?.path();
+        let Some(name) = file.file_name().and_then(|name| name.to_str()) else { continue };
+        if name.ends_with(".rlib") && !name.starts_with("libstd_carrier") {
+            fs::copy(&file, fresh.join(name))?;
+        }
+    }
+    fs::write(fresh.join(MARK), run::captured(run::command(rustc).arg("-vV"))?)?;
+    if out.exists() {
+        fs::remove_dir_all(out)?;
+    }
+    fs::rename(&fresh, out).with_context(|| format!("cannot write {}", out.display()))
+}
+
+/// Makes the source visible where cargo looks for it, as long as it is needed.
+struct SourceLink {
+    made: Option<PathBuf>,
+}
+
+impl SourceLink {
+    fn make(sysroot: &Path, source: &Path) -> Result<Self> {
+        let place = sysroot.join("lib/rustlib/src/rust");
+        if place.join("library/std/Cargo.toml").is_file() {
+            return Ok(Self { made: None });
+        }
+        relink(source, &place)?;
+        Ok(Self { made: Some(place) })
+    }
+}
+
+impl Drop for SourceLink {
+    fn drop(&mut self) {
+        if let Some(place) = &self.made {
+            let _ = fs::remove_file(place);
+            if let Some(parent) = place.parent() {
+                // Only when nothing else is in it.
+                let _ = fs::remove_dir(parent);
+            }
+        }
+    }
+}
+
+/// A folder that is gone when the value is.
+struct ScratchDir(PathBuf);
+
+impl ScratchDir {
+    fn new(purpose: &str) -> Result<Self> {
+        Self::inside(&env::temp_dir(), purpose)
+    }
+
+    fn inside(parent: &Path, purpose: &str) -> Result<Self> {
+        let dir = parent.join(format!("exitpilot-{purpose}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        Ok(Self(dir))
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for ScratchDir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn relink(original: &Path, link: &Path) -> Result<()> {
+    if let Some(parent) = link.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let _ = fs::remove_file(link);
+    symlink(original, link).with_context(|| format!("cannot make the link {}", link.display()))
+}
+
+fn library_dir(sysroot: &Path) -> PathBuf {
+    sysroot.join("lib/rustlib").join(TARGET).join("lib")
+}
+
+fn sysroot(rustc: &mut Command) -> Result<PathBuf> {
+    Ok(PathBuf::from(run::captured(rustc.args(["--print", "sysroot"]))?.trim()))
+}
+
+fn rustc_version(rustc: &mut Command) -> Result<String> {
+    field(&run::captured(rustc.arg("-vV"))?, "release").context("rustc does not say its version")
+}
+
+fn host_triple() -> Result<String> {
+    field(&run::captured(run::command("rustc").arg("-vV"))?, "host").context("rustc does not say its host")
+}
+
+/// One field of `rustc -vV`.
+fn field(text: &str, name: &str) -> Option<String> {
+    text.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(": ")?.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_fields_of_the_version() {
+        let text = "rustc 1.95.0 (59807616e 2026-04-14)\nbinary: rustc\nhost: x86_64-unknown-linux-gnu\nrelease: 1.95.0\n";
+        assert_eq!(field(text, "release").as_deref(), Some("1.95.0"));
+        assert_eq!(field(text, "host").as_deref(), Some("x86_64-unknown-linux-gnu"));
+        assert_eq!(field(text, "rel"), None);
+    }
+
+    #[test]
+    fn the_mirror_is_not_the_one_for_security_updates() {
+        let targets = "http://mirror.example/debian-security/\nhttp://mirror.example/debian/\nhttp://mirror.example/debian/\n";
+        assert_eq!(main_mirror(targets), Some("http://mirror.example/debian/"));
+        assert_eq!(main_mirror("http://mirror.example/ubuntu\n"), None);
+    }
+
+    #[test]
+    fn one_way_excludes_the_others() {
+        assert!(Way::Auto.allows(Way::Rustup) && Way::Auto.allows(Way::Debian));
+        assert!(Way::Source.allows(Way::Source) && !Way::Source.allows(Way::Rustup));
+    }
+}
