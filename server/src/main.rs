@@ -1,0 +1,3 @@
+//! The panel's executable.
+
+fn main() {}

@@ -1,0 +1,202 @@
+//! What the owners' agents have accepted, and the log of how it came about.
+
+use super::{Db, Result, Tx, from_json, to_json};
+use shared::api::{CandidateDecision, DecisionLogEntry, SwitchRecord, WallMs};
+use shared::best_exit::Reason;
+use shared::ids::{NodeId, TunnelId};
+
+/// What is known about one owner of a tunnel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredDecision {
+    /// The tunnel.
+    pub tunnel: TunnelId,
+    /// The node that holds the chain.
+    pub owner: NodeId,
+    /// Exits in the order last accepted; empty = none was accepted yet.
+    pub order: Vec<NodeId>,
+    /// An order on its way when the panel stopped: the agent runs this one or `order`.
+    pub proposed: Option<Vec<NodeId>>,
+    /// When the exit was last switched.
+    pub last_switch_at: Option<WallMs>,
+    /// The last switch or refused push.
+    pub last_switch: Option<SwitchRecord>,
+}
+
+/// An entry for the decision log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewLogEntry {
+    /// The tunnel.
+    pub tunnel: TunnelId,
+    /// The owner.
+    pub owner: NodeId,
+    /// When.
+    pub at: WallMs,
+    /// Exit before.
+    pub from: Option<NodeId>,
+    /// Exit concerned.
+    pub to: Option<NodeId>,
+    /// Why.
+    pub reason: Reason,
+    /// The candidates of that round in rank order.
+    pub candidates: Vec<CandidateDecision>,
+}
+
+#[derive(sqlx::FromRow)]
+struct DecisionRow {
+    tunnel_id: i64,
+    owner_node_id: i64,
+    applied_order: String,
+    proposed_order: Option<String>,
+    last_switch_at: Option<i64>,
+    last_switch: Option<String>,
+}
+
+const TABLE: &str = "best_exit_decision";
+
+impl Tx {
+    /// All decisions by tunnel and owner.
+    pub async fn decisions(&mut self) -> Result<Vec<StoredDecision>> {
+        let rows: Vec<DecisionRow> =
+            sqlx::query_as("SELECT * FROM best_exit_decision ORDER BY tunnel_id, owner_node_id")
+                .fetch_all(&mut *self.0)
+                .await?;
+        let read = |row: DecisionRow| {
+            Ok(StoredDecision {
+                tunnel: TunnelId(row.tunnel_id),
+                owner: NodeId(row.owner_node_id),
+                order: from_json(TABLE, &row.applied_order)?,
+                proposed: row.proposed_order.map(|text| from_json(TABLE, &text)).transpose()?,
+                last_switch_at: row.last_switch_at,
+                last_switch: row.last_switch.map(|text| from_json(TABLE, &text)).transpose()?,
+            })
+        };
+        rows.into_iter().map(read).collect()
+    }
+
+    /// Forgets the decisions of nodes that are no longer owners of the tunnel.
+    pub async fn drop_orphaned_decisions(&mut self, tunnel: TunnelId, owners: &[NodeId]) -> Result<()> {
+        sqlx::query(
+            "DELETE FROM best_exit_decision WHERE tunnel_id = $1 \
+             AND owner_node_id NOT IN (SELECT value FROM json_each($2))",
+        )
+        .bind(tunnel.0)
+        .bind(to_json(&owners)?)
+        .execute(&mut *self.0)
+        .await?;
+        Ok(())
+    }
+
+    /// Log entries of a tunnel, newest first, older than the one with the id `before`.
+    pub async fn decision_log(
+        &mut self,
+        tunnel: TunnelId,
+        limit: u32,
+        before: Option<i64>,
+    ) -> Result<Vec<DecisionLogEntry>> {
+        #[derive(sqlx::FromRow)]
+        struct Row {
+            id: i64,
+            at: i64,
+            owner_node_id: i64,
+            owner_name: String,
+            from_exit: Option<i64>,
+            to_exit: Option<i64>,
+            reason: String,
+            candidates: String,
+        }
+        let rows: Vec<Row> = sqlx::query_as(
+            "SELECT * FROM decision_log WHERE tunnel_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+        )
+        .bind(tunnel.0)
+        .bind(before.unwrap_or(i64::MAX))
+        .bind(i64::from(limit))
+        .fetch_all(&mut *self.0)
+        .await?;
+        let read = |row: Row| {
+            Ok(DecisionLogEntry {
+                id: row.id,
+                at: row.at,
+                owner_node_id: NodeId(row.owner_node_id),
+                owner_name: row.owner_name,
+                from_exit_node_id: row.from_exit.map(NodeId),
+                to_exit_node_id: row.to_exit.map(NodeId),
+                reason: from_json("decision_log", &row.reason)?,
+                candidates: from_json("decision_log", &row.candidates)?,
+            })
+        };
+        rows.into_iter().map(read).collect()
+    }
+
+    async fn append_log(&mut self, entry: &NewLogEntry) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO decision_log \
+             (tunnel_id, at, owner_node_id, owner_name, from_exit, to_exit, reason_code, reason, candidates) \
+             SELECT tunnel.id, $2, node.id, node.name, $4, $5, $6, $7, $8 FROM tunnel, node \
+             WHERE tunnel.id = $1 AND node.id = $3",
+        )
+        .bind(entry.tunnel.0)
+        .bind(entry.at)
+        .bind(entry.owner.0)
+        .bind(entry.from.map(|id| id.0))
+        .bind(entry.to.map(|id| id.0))
+        .bind(entry.reason.code())
+        .bind(to_json(&entry.reason)?)
+        .bind(to_json(&entry.candidates)?)
+        .execute(&mut *self.0)
+        .await?;
+        Ok(())
+    }
+}
+
+// A tunnel or a node may be deleted while a round is under way. Then there is nothing left to remember, and the
+// statements below insert nothing: they select from the rows they refer to.
+impl Db {
+    /// All decisions by tunnel and owner.
+    pub async fn decisions(&self) -> Result<Vec<StoredDecision>> {
+        self.read().await?.decisions().await
+    }
+
+    /// Notes an order that is about to be pushed.
+    pub async fn propose_order(&self, tunnel: TunnelId, owner: NodeId, order: &[NodeId]) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO best_exit_decision (tunnel_id, owner_node_id, applied_order, proposed_order) \
+             SELECT tunnel.id, node.id, '[]', $3 FROM tunnel, node WHERE tunnel.id = $1 AND node.id = $2 \
+             ON CONFLICT (tunnel_id, owner_node_id) DO UPDATE SET proposed_order = excluded.proposed_order",
+        )
+        .bind(tunnel.0)
+        .bind(owner.0)
+        .bind(to_json(&order)?)
+        .execute(&self.writer)
+        .await?;
+        Ok(())
+    }
+
+    /// Stores what an owner runs and forgets the proposed order, together with the log entry that explains it.
+    pub async fn store_decision(&self, decision: &StoredDecision, log: Option<NewLogEntry>) -> Result<()> {
+        let mut tx = self.write().await?;
+        sqlx::query(
+            "INSERT INTO best_exit_decision (tunnel_id, owner_node_id, applied_order, last_switch_at, last_switch) \
+             SELECT tunnel.id, node.id, $3, $4, $5 FROM tunnel, node WHERE tunnel.id = $1 AND node.id = $2 \
+             ON CONFLICT (tunnel_id, owner_node_id) DO UPDATE SET applied_order = excluded.applied_order, \
+             proposed_order = NULL, last_switch_at = excluded.last_switch_at, last_switch = excluded.last_switch",
+        )
+        .bind(decision.tunnel.0)
+        .bind(decision.owner.0)
+        .bind(to_json(&decision.order)?)
+        .bind(decision.last_switch_at)
+        .bind(decision.last_switch.as_ref().map(to_json).transpose()?)
+        .execute(&mut *tx.0)
+        .await?;
+        if let Some(entry) = log {
+            tx.append_log(&entry).await?;
+        }
+        tx.commit().await
+    }
+
+    /// Appends to the log.
+    pub async fn append_decision_log(&self, entry: NewLogEntry) -> Result<()> {
+        let mut tx = self.write().await?;
+        tx.append_log(&entry).await?;
+        tx.commit().await
+    }
+}
