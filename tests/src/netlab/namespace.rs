@@ -40,8 +40,17 @@ impl Namespace {
         let process = ProcessId::of(process::id()).map_err(LabError::io("reading /proc/self/stat"))?;
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{process}-{number}-{lab}-{host}");
-        run(ip().args(["netns", "add", &name]))?;
-        Ok(Self { name })
+        let namespace = Self { name };
+        match run(ip().args(["netns", "add", &namespace.name])) {
+            // In a user namespace that shares the network of the machine, `ip` makes the namespace, cannot go back to
+            // the network it came from, and calls that a failure. On real failures it leaves nothing.
+            Err(error) if !namespace.exists() => Err(error),
+            _ => Ok(namespace),
+        }
+    }
+
+    fn exists(&self) -> bool {
+        Path::new(NAMESPACES).join(&self.name).exists()
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -72,8 +81,14 @@ impl Namespace {
     /// Writes the file that programs in the namespace see as /etc/hosts. Programs that run already see the change,
     /// the file is written in place. Without the right to write in /etc (rootless) there are no names.
     pub(crate) fn write_hosts(&self, hosts: &str) {
+        // Nobody listens there, so other names fail at once; the machine's name servers would never answer.
+        let files = [("hosts", hosts), ("resolv.conf", "nameserver 127.0.0.1\n")];
         let folder = Path::new(ETC).join(&self.name);
-        let written = fs::create_dir_all(&folder).and_then(|()| fs::write(folder.join("hosts"), hosts));
+        let written = fs::create_dir_all(&folder).and_then(|()| {
+            // `ip netns exec` puts them over files, which must be there.
+            let mut over = files.iter().filter(|(name, _)| Path::new("/etc").join(name).exists());
+            over.try_for_each(|(name, text)| fs::write(folder.join(name), text))
+        });
         if let Err(error) = written {
             tracing::debug!(namespace = self.name, %error, "no host names in this namespace");
         }
@@ -104,6 +119,10 @@ pub(crate) fn check_available() -> Result<(), LabError> {
 }
 
 fn try_out() -> Result<(), LabError> {
+    // In `unshare --net` loopback is down, and published ports would have no address. Elsewhere it is up, or not ours.
+    if let Err(error) = run(ip().args(["link", "set", "lo", "up"])) {
+        tracing::debug!(%error, "loopback stays as it is");
+    }
     let namespace = Namespace::create("check", "tun")?;
     let name = namespace.name.clone();
     let device = std::thread::spawn(move || {

@@ -25,9 +25,10 @@ async fn programs_run_on_their_host_and_know_the_others_by_name() {
     assert!(shown.contains("inet 10.66.0.1/32") && shown.contains("lo"), "{shown}");
     assert_eq!((a.ip(), b.ip()), (Ipv4Addr::new(10, 66, 0, 1), Ipv4Addr::new(10, 66, 0, 2)));
     if Path::new("/etc/netns").join(a.namespace()).exists() {
-        let output = a.command("getent").args(["hosts", "b.lab"]).output().unwrap();
-        let found = String::from_utf8(output.stdout).unwrap();
+        let lookup = |name: &str| a.command("getent").args(["ahostsv4", name]).output().unwrap();
+        let found = String::from_utf8(lookup("b.lab").stdout).unwrap();
         assert!(found.starts_with("10.66.0.2"), "{found}");
+        assert!(!lookup("nobody.lab").status.success());
     }
 }
 

@@ -1,5 +1,7 @@
 //! Changes over time.
 
+use std::time::Duration;
+
 use tests::netlab::{Change, Impairment, LabError, Passage, Script, Trace};
 use tokio::time::timeout;
 
@@ -45,7 +47,7 @@ async fn a_script_that_is_stopped_or_wrong_does_not_play() {
     let mut playback = lab.play(Script::new().at(LIMIT, Change::cut(&a, &b))).unwrap();
     lab.stop_scripts().unwrap();
     assert!(matches!(playback.finished().await, Err(LabError::Stopped)));
-    let wrong = Script::new().at(MS * 0, Change::cut(&a, &b)).at(MS, Change::cut(&a, "c"));
+    let wrong = Script::new().at(Duration::ZERO, Change::cut(&a, &b)).at(MS, Change::cut(&a, "c"));
     assert!(matches!(lab.play(wrong), Err(LabError::UnknownHost { name }) if name == "c"));
     let wrong = Script::new().at(MS, Change::set(&a, &b, Impairment::lossy(2.0)));
     assert!(matches!(lab.play(wrong), Err(LabError::Impairment(_))));
