@@ -211,6 +211,9 @@ impl OwnerState {
         let obey_at_once = pin.is_some() && self.pin_settled != pin;
         if pin.is_none() || pin == Some(current) || pin_works.is_none() {
             self.pin_settled = pin;
+        } else if obey_at_once {
+            // The pin before it is history: set again, it is a new order.
+            self.pin_settled = None;
         }
 
         let (winner, advantage_ms) = match pin_works {
@@ -222,6 +225,11 @@ impl OwnerState {
                 let advantage =
                     current_score.zip(score_of(ranked, exit)).map(|(c, p)| c.total_ms - p.total_ms);
                 if obey_at_once {
+                    // Such a round confirms nobody.
+                    self.pending = None;
+                    if let Some(remaining_ms) = self.retry_wait(now, settings) {
+                        return (Reason::ApplyRetryWait { exit, remaining_ms }, None);
+                    }
                     return (
                         Reason::Switched { from: Some(current), to: exit, advantage_ms: advantage },
                         Some(exit),
@@ -231,9 +239,8 @@ impl OwnerState {
             }
             None => {
                 let Some(Ranked { exit, score: Some(best) }) = ranked.first() else {
-                    if grace.is_none() {
-                        self.pending = None;
-                    }
+                    // Nobody won this round, so nobody won "consecutive" ones, grace or not.
+                    self.pending = None;
                     return (grace.unwrap_or(Reason::AllExitsFailed), None);
                 };
                 if *exit == current {
