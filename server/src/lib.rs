@@ -4,7 +4,5 @@
 //! store holds all SQL, a plan is a pure function of what is stored, and agents are told what the plan says.
 
 pub mod clock;
-pub mod plan {
-    pub mod intent;
-}
+pub mod plan;
 pub mod store;

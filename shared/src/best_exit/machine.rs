@@ -72,8 +72,14 @@ impl Applied {
     /// The order to render now: the applied one without exits that are gone, then new exits in saved order.
     pub fn complete(&self, saved: &[NodeId]) -> Vec<NodeId> {
         let kept = self.order.iter().filter(|exit| saved.contains(exit));
-        let new = saved.iter().filter(|exit| !self.order.contains(exit));
-        kept.chain(new).copied().collect()
+        let mut order: Vec<NodeId> = Vec::with_capacity(saved.len());
+        for exit in kept.chain(saved) {
+            // An exit twice (a damaged row) would be a chain that agents refuse.
+            if !order.contains(exit) {
+                order.push(*exit);
+            }
+        }
+        order
     }
 }
 

@@ -1,0 +1,38 @@
+//! Plans for human eyes: without passwords.
+
+use super::NodePlan;
+use super::Subject;
+use shared::gost::{Auth, ChainConfig, GostConfig, ServiceConfig};
+
+/// Stands where a password was.
+pub const MASK: &str = "***";
+
+/// A chain whose passwords are masked.
+pub fn chain(mut chain: ChainConfig) -> ChainConfig {
+    for node in chain.hops.iter_mut().flat_map(|hop| &mut hop.nodes) {
+        mask(&mut node.connector.auth);
+    }
+    chain
+}
+
+/// A service whose passwords are masked.
+pub fn service(mut service: ServiceConfig) -> ServiceConfig {
+    mask(&mut service.handler.auth);
+    service
+}
+
+/// The part of a node's plan that is about `wanted`, masked.
+pub fn view(plan: &NodePlan, wanted: impl Fn(Subject) -> bool) -> GostConfig {
+    let services = plan.services.values().filter(|planned| wanted(planned.subject));
+    let chains = plan.chains.values().filter(|planned| wanted(planned.subject));
+    GostConfig {
+        services: services.map(|planned| service(planned.config.clone())).collect(),
+        chains: chains.map(|planned| chain(planned.config.clone())).collect(),
+    }
+}
+
+fn mask(auth: &mut Option<Auth>) {
+    if let Some(auth) = auth {
+        auth.password = MASK.to_owned();
+    }
+}

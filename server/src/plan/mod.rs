@@ -1,0 +1,76 @@
+//! What every node should be running: stored intent and applied orders in, complete configurations out.
+//!
+//! Pure and synchronous. Every choice is made here; carrying it out (`agents`) has none left.
+//!
+//! - [`intent`]: what a plan is made from
+//! - [`names`]: what the objects are called
+//! - [`dial`]: at which address one node reaches another
+//! - [`render`]: intent → plans
+//! - [`mask`]: plans for human eyes
+
+pub mod dial;
+pub mod intent;
+pub mod mask;
+pub mod names;
+mod render;
+
+#[cfg(test)]
+mod lint;
+#[cfg(test)]
+mod render_tests;
+
+pub use intent::{ForwardIntent, GroupIntent, Intent, MemberIntent, NodeIntent, TunnelIntent};
+pub use render::{owner_chain, render};
+
+use shared::gost::{ChainConfig, ServiceConfig};
+use shared::ids::{ForwardId, NodeId, TunnelId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The plans of all nodes, with the intent they were made from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plans {
+    /// What they were made from.
+    pub intent: Arc<Intent>,
+    /// One per node that exists, even if it has nothing to run.
+    pub nodes: BTreeMap<NodeId, NodePlan>,
+}
+
+/// The complete desired configuration of one node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodePlan {
+    /// By name.
+    pub chains: BTreeMap<String, Planned<ChainConfig>>,
+    /// By name.
+    pub services: BTreeMap<String, Planned<ServiceConfig>>,
+    /// What cannot be rendered, and why.
+    pub problems: BTreeMap<Subject, String>,
+}
+
+/// An object of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned<T> {
+    /// What it is for.
+    pub subject: Subject,
+    /// As pushed.
+    pub config: T,
+    /// [`shared::link::digest`] of it.
+    pub digest: String,
+}
+
+/// What an object of a plan is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// A chain or a relay service.
+    Tunnel(TunnelId),
+    /// A forward's service.
+    Forward(ForwardId),
+}
+
+impl<T: serde::Serialize> Planned<T> {
+    /// An object with its digest.
+    pub fn new(subject: Subject, config: T) -> Self {
+        let digest = shared::link::digest(&config);
+        Self { subject, config, digest }
+    }
+}

@@ -1,0 +1,296 @@
+//! Intent → plans.
+
+use super::dial;
+use super::intent::{ForwardIntent, GroupIntent, Intent, MemberIntent, NodeIntent, TunnelIntent};
+use super::{NodePlan, Planned, Plans, Subject, names};
+use shared::address::HostPort;
+use shared::api::TunnelType;
+use shared::best_exit::Applied;
+use shared::gost::{
+    ChainConfig, ChainNodeConfig, ConnectorConfig, DialerConfig, ForwardNodeConfig, ForwarderConfig,
+    GoDuration, HandlerConfig, HopConfig, ListenerConfig, Metadata, SelectorConfig, ServiceConfig,
+};
+use shared::ids::{ForwardId, NodeId, TunnelId};
+use shared::strategy::Strategy;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Fail filter of a forward's targets: three failures in a row, out for half a minute. The same as a group's default;
+/// one hiccup must not take a target out.
+const TARGET_MAX_FAILS: u32 = 3;
+/// See [`TARGET_MAX_FAILS`].
+const TARGET_FAIL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The complete desired configuration of every node.
+pub fn render(intent: Arc<Intent>) -> Plans {
+    let mut nodes: BTreeMap<NodeId, NodePlan> =
+        intent.nodes.keys().map(|id| (*id, NodePlan::default())).collect();
+    for (id, tunnel) in &intent.tunnels {
+        if tunnel.enabled && tunnel.kind == TunnelType::Tunnel {
+            render_tunnel(&intent, *id, tunnel, &mut nodes);
+        }
+    }
+    for (id, forward) in &intent.forwards {
+        // A paused forward keeps its port in the database; on the nodes it does not exist.
+        if let Some(tunnel) = intent.tunnels.get(&forward.tunnel)
+            && tunnel.enabled
+            && forward.enabled
+        {
+            render_forward(&intent, *id, forward, tunnel, &mut nodes);
+        }
+    }
+    Plans { intent, nodes }
+}
+
+/// The chain of an owner with another exit order than the applied one, completed as every order is. `None`: the node
+/// holds no chain of this tunnel, or none of the next nodes can be dialled.
+pub fn owner_chain(
+    intent: &Intent,
+    tunnel: TunnelId,
+    owner: NodeId,
+    order: &[NodeId],
+) -> Option<Planned<ChainConfig>> {
+    let stored = intent.tunnels.get(&tunnel).filter(|t| t.enabled && t.kind == TunnelType::Tunnel)?;
+    let group = next_group(stored, owner)?;
+    let chain = render_chain(intent, tunnel, stored, owner, group, order).chain?;
+    Some(Planned::new(Subject::Tunnel(tunnel), chain))
+}
+
+fn render_tunnel(
+    intent: &Intent,
+    id: TunnelId,
+    tunnel: &TunnelIntent,
+    nodes: &mut BTreeMap<NodeId, NodePlan>,
+) {
+    let subject = Subject::Tunnel(id);
+    let middle = tunnel.hops.iter().flat_map(|hop| hop.nodes.iter().map(move |m| (hop, m)));
+    let exits = tunnel.exit.iter().flat_map(|exit| exit.nodes.iter().map(move |m| (exit, m)));
+
+    let dialling = tunnel.entry.iter().copied().chain(middle.clone().map(|(_, m)| m.node));
+    for node in dialling {
+        let Some(plan) = nodes.get_mut(&node) else { continue };
+        let Some(group) = next_group(tunnel, node) else {
+            plan.problems.insert(subject, "the tunnel has no exit".to_owned());
+            continue;
+        };
+        let applied = intent.applied.get(&(id, node)).map_or(&[][..], Vec::as_slice);
+        let rendered = render_chain(intent, id, tunnel, node, group, applied);
+        if let Some(chain) = rendered.chain {
+            plan.chains.insert(chain.name.clone(), Planned::new(subject, chain));
+        }
+        if !rendered.problems.is_empty() {
+            plan.problems.insert(subject, rendered.problems.join("; "));
+        }
+    }
+
+    for (group, member) in middle {
+        let Some((plan, node)) = nodes.get_mut(&member.node).zip(intent.nodes.get(&member.node)) else {
+            continue;
+        };
+        // A relay that names a chain which is not there would be a relay to anywhere at some agents.
+        let chain = names::chain(id);
+        if plan.chains.contains_key(&chain) {
+            let service = relay_service(id, tunnel, group, member, node, Some(chain));
+            plan.services.insert(service.name.clone(), Planned::new(subject, service));
+        }
+    }
+    for (group, member) in exits {
+        let Some((plan, node)) = nodes.get_mut(&member.node).zip(intent.nodes.get(&member.node)) else {
+            continue;
+        };
+        let service = relay_service(id, tunnel, group, member, node, None);
+        plan.services.insert(service.name.clone(), Planned::new(subject, service));
+    }
+}
+
+/// The group that a node of the entry or of a middle hop dials.
+fn next_group(tunnel: &TunnelIntent, node: NodeId) -> Option<&GroupIntent> {
+    let mut following = tunnel.hops.iter().chain(&tunnel.exit);
+    if tunnel.entry.contains(&node) {
+        return following.next();
+    }
+    following.find(|group| group.nodes.iter().any(|member| member.node == node))?;
+    following.next()
+}
+
+struct RenderedChain {
+    chain: Option<ChainConfig>,
+    problems: Vec<String>,
+}
+
+/// `order` is the applied order; it decides for `best` groups only.
+fn render_chain(
+    intent: &Intent,
+    id: TunnelId,
+    tunnel: &TunnelIntent,
+    owner: NodeId,
+    group: &GroupIntent,
+    order: &[NodeId],
+) -> RenderedChain {
+    let mut problems = Vec::new();
+    let Some(from) = intent.nodes.get(&owner) else {
+        return RenderedChain { chain: None, problems };
+    };
+    let saved: Vec<NodeId> = group.nodes.iter().map(|member| member.node).collect();
+    let ordered = match group.strategy {
+        Strategy::Best => Applied { order: order.to_vec(), last_switch: None }.complete(&saved),
+        _ => saved,
+    };
+    let mut nodes = Vec::with_capacity(ordered.len());
+    for node in ordered {
+        let found = group.nodes.iter().enumerate().find(|(_, member)| member.node == node);
+        let (Some((position, member)), Some(to)) = (found, intent.nodes.get(&node)) else { continue };
+        match dial::address(from, to, member, tunnel.ip_preference) {
+            Ok(address) => nodes.push(chain_node(tunnel, group, position, &address)),
+            Err(error) => problems.push(error.to_string()),
+        }
+    }
+    if nodes.is_empty() {
+        if problems.is_empty() {
+            problems.push("the next group has no node".to_owned());
+        }
+        return RenderedChain { chain: None, problems };
+    }
+    let hop = HopConfig {
+        name: names::hop(id),
+        selector: Some(SelectorConfig {
+            strategy: group.strategy.rendered().to_string(),
+            max_fails: group.max_fails,
+            fail_timeout: GoDuration(Duration::from_millis(group.fail_timeout_ms)),
+        }),
+        nodes,
+        interface: interface(from),
+        metadata: Metadata::new(),
+    };
+    let chain = ChainConfig { name: names::chain(id), hops: vec![hop], metadata: Metadata::new() };
+    RenderedChain { chain: Some(chain), problems }
+}
+
+fn chain_node(
+    tunnel: &TunnelIntent,
+    group: &GroupIntent,
+    position: usize,
+    address: &HostPort,
+) -> ChainNodeConfig {
+    ChainNodeConfig {
+        name: names::member(position),
+        addr: address.to_string(),
+        connector: ConnectorConfig {
+            kind: "relay".to_owned(),
+            auth: Some(tunnel.relay_auth.clone()),
+            metadata: nodelay(),
+        },
+        dialer: DialerConfig { kind: group.protocol.to_string(), tls: None, metadata: Metadata::new() },
+        metadata: Metadata::new(),
+    }
+}
+
+fn relay_service(
+    id: TunnelId,
+    tunnel: &TunnelIntent,
+    group: &GroupIntent,
+    member: &MemberIntent,
+    node: &NodeIntent,
+    chain: Option<String>,
+) -> ServiceConfig {
+    // An exit dials the target itself; the other nodes dial through their chain, whose hop names the interface.
+    let interface = if chain.is_none() { interface(node) } else { None };
+    ServiceConfig {
+        name: names::relay(id),
+        addr: listen_address(&node.tcp_listen_addr, member.port),
+        handler: HandlerConfig {
+            kind: "relay".to_owned(),
+            chain,
+            retries: 0,
+            auth: Some(tunnel.relay_auth.clone()),
+            metadata: nodelay(),
+        },
+        listener: ListenerConfig { kind: group.protocol.to_string(), tls: None, metadata: Metadata::new() },
+        forwarder: None,
+        limiter: None,
+        climiter: None,
+        rlimiter: None,
+        observer: None,
+        metadata: interface_metadata(interface),
+    }
+}
+
+fn render_forward(
+    intent: &Intent,
+    id: ForwardId,
+    forward: &ForwardIntent,
+    tunnel: &TunnelIntent,
+    nodes: &mut BTreeMap<NodeId, NodePlan>,
+) {
+    let subject = Subject::Forward(id);
+    for entry in &tunnel.entry {
+        let Some((plan, node)) = nodes.get_mut(entry).zip(intent.nodes.get(entry)) else { continue };
+        let chain = match tunnel.kind {
+            TunnelType::Port => None,
+            TunnelType::Tunnel => {
+                let chain = names::chain(forward.tunnel);
+                if !plan.chains.contains_key(&chain) {
+                    let why = plan.problems.get(&Subject::Tunnel(forward.tunnel));
+                    let why = why.cloned().unwrap_or_else(|| "the tunnel has no chain here".to_owned());
+                    plan.problems.insert(subject, why);
+                    continue;
+                }
+                Some(chain)
+            }
+        };
+        let interface = if chain.is_none() { interface(node) } else { None };
+        let targets = forward.targets.iter().enumerate().map(|(position, addr)| ForwardNodeConfig {
+            name: names::member(position),
+            addr: addr.clone(),
+            metadata: Metadata::new(),
+        });
+        let listen_ip = forward.listen_ip.as_deref().filter(|ip| !ip.is_empty());
+        let service = ServiceConfig {
+            name: names::forward_tcp(id, forward.user),
+            addr: listen_address(listen_ip.unwrap_or(&node.tcp_listen_addr), forward.listen_port),
+            handler: HandlerConfig {
+                kind: "tcp".to_owned(),
+                chain,
+                retries: 0,
+                auth: None,
+                metadata: Metadata::new(),
+            },
+            listener: ListenerConfig { kind: "tcp".to_owned(), tls: None, metadata: Metadata::new() },
+            forwarder: Some(ForwarderConfig {
+                nodes: targets.collect(),
+                selector: Some(SelectorConfig {
+                    strategy: forward.strategy.rendered().to_string(),
+                    max_fails: TARGET_MAX_FAILS,
+                    fail_timeout: GoDuration(TARGET_FAIL_TIMEOUT),
+                }),
+            }),
+            limiter: None,
+            climiter: None,
+            rlimiter: None,
+            observer: None,
+            metadata: interface_metadata(interface),
+        };
+        plan.services.insert(service.name.clone(), Planned::new(subject, service));
+    }
+}
+
+/// Without it the connector reports success before the relay has reached the target, and failures come too late to
+/// try another node.
+fn nodelay() -> Metadata {
+    Metadata::from([("nodelay".to_owned(), serde_json::Value::Bool(true))])
+}
+
+fn interface(node: &NodeIntent) -> Option<String> {
+    (!node.interface_name.is_empty()).then(|| node.interface_name.clone())
+}
+
+fn interface_metadata(interface: Option<String>) -> Metadata {
+    interface.into_iter().map(|name| ("interface".to_owned(), serde_json::Value::String(name))).collect()
+}
+
+fn listen_address(host: &str, port: u16) -> String {
+    let host = dial::unbracketed(host);
+    // Nothing configured means every address of both families.
+    HostPort::new(if host.is_empty() { "::" } else { host }, port).to_string()
+}
