@@ -1,0 +1,219 @@
+//! One request, one answer, or an [`ApiError`].
+
+use super::session;
+use js_sys::Uint8Array;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use shared::api::Problem;
+use shared::field::FieldError;
+use wasm_bindgen::{JsCast as _, JsValue};
+use wasm_bindgen_futures::JsFuture;
+
+/// After this the panel counts as not answering. Saves answer as soon as they are stored, so this is generous.
+const DEADLINE_MS: u32 = 15_000;
+/// A diagnosis of a big tunnel takes a while; this is for one that hangs.
+const STREAM_DEADLINE_MS: u32 = 300_000;
+
+/// Why a request has no good answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiError {
+    /// HTTP status; 0 = no answer at all.
+    pub status: u16,
+    /// What the panel said, if it said it in its way.
+    pub problem: Option<Problem>,
+    /// Seconds until the next try makes sense (`Retry-After`).
+    pub retry_after_s: Option<u32>,
+}
+
+impl ApiError {
+    fn unreachable() -> Self {
+        Self { status: 0, problem: None, retry_after_s: None }
+    }
+
+    /// What is wrong with which field.
+    pub fn fields(&self) -> &[FieldError] {
+        self.problem.as_ref().map_or(&[], |problem| &problem.errors)
+    }
+
+    /// Stable code of the kind of problem, `stale_version` for example.
+    pub fn kind(&self) -> &str {
+        self.problem.as_ref().map_or("", |problem| &problem.kind)
+    }
+
+    /// Somebody else changed the same thing first.
+    pub fn is_stale(&self) -> bool {
+        self.status == 409 && self.kind() == "stale_version"
+    }
+}
+
+/// The verb of a request.
+#[derive(Clone, Copy)]
+pub(super) enum Method {
+    Get,
+    Post,
+    Put,
+    Delete,
+}
+
+impl Method {
+    fn as_str(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Post => "POST",
+            Method::Put => "PUT",
+            Method::Delete => "DELETE",
+        }
+    }
+}
+
+/// Sends a request without a body and reads the answer.
+pub(super) async fn call<T: DeserializeOwned>(method: Method, path: &str) -> Result<T, ApiError> {
+    read(&send(method, path, None).await?)
+}
+
+/// Sends a request with a body and reads the answer.
+pub(super) async fn call_with<T: DeserializeOwned>(
+    method: Method,
+    path: &str,
+    body: &impl Serialize,
+) -> Result<T, ApiError> {
+    read(&send(method, path, Some(json(body)?)).await?)
+}
+
+/// Sends a request whose answer has nothing in it.
+pub(super) async fn tell(method: Method, path: &str) -> Result<(), ApiError> {
+    send(method, path, None).await.map(drop)
+}
+
+/// Sends a request with a body whose answer has nothing in it.
+pub(super) async fn tell_with(method: Method, path: &str, body: &impl Serialize) -> Result<(), ApiError> {
+    send(method, path, Some(json(body)?)).await.map(drop)
+}
+
+fn json(body: &impl Serialize) -> Result<String, ApiError> {
+    serde_json::to_string(body).map_err(|_| ApiError::unreachable())
+}
+
+fn read<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
+    serde_json::from_str(text).map_err(|error| ApiError {
+        status: 200,
+        problem: Some(Problem {
+            kind: "unreadable_answer".into(),
+            title: "Unreadable answer".into(),
+            status: 200,
+            detail: format!("the panel's answer cannot be read: {error}"),
+            errors: Vec::new(),
+        }),
+        retry_after_s: None,
+    })
+}
+
+async fn send(method: Method, path: &str, body: Option<String>) -> Result<String, ApiError> {
+    let signal = web_sys::AbortSignal::timeout_with_u32(DEADLINE_MS);
+    let response = fetch(method, path, body, &signal).await?;
+    let text = response.text().map_err(|_| ApiError::unreachable())?;
+    let text = JsFuture::from(text).await.map_err(|_| ApiError::unreachable())?;
+    Ok(text.as_string().unwrap_or_default())
+}
+
+/// The response, or the error that its status says.
+async fn fetch(
+    method: Method,
+    path: &str,
+    body: Option<String>,
+    signal: &web_sys::AbortSignal,
+) -> Result<web_sys::Response, ApiError> {
+    let lost = |_: JsValue| ApiError::unreachable();
+    let options = web_sys::RequestInit::new();
+    options.set_method(method.as_str());
+    options.set_credentials(web_sys::RequestCredentials::SameOrigin);
+    options.set_signal(Some(signal));
+    let headers = web_sys::Headers::new().map_err(lost)?;
+    headers.set("accept", "application/json").map_err(lost)?;
+    if let Some(body) = body {
+        headers.set("content-type", "application/json").map_err(lost)?;
+        options.set_body(&JsValue::from_str(&body));
+    }
+    options.set_headers(&headers);
+    let window = web_sys::window().ok_or_else(ApiError::unreachable)?;
+    let url = format!("/api/v1{path}");
+    let response = JsFuture::from(window.fetch_with_str_and_init(&url, &options)).await.map_err(lost)?;
+    let response: web_sys::Response = response.dyn_into().map_err(lost)?;
+    if response.ok() {
+        return Ok(response);
+    }
+    let status = response.status();
+    // A refused login says nothing about a session.
+    if status == 401 && path != "/auth/login" {
+        session::lost();
+    }
+    let retry_after_s = response.headers().get("retry-after").ok().flatten().and_then(|text| text.parse().ok());
+    let text = match response.text() {
+        Ok(text) => JsFuture::from(text).await.ok().and_then(|text| text.as_string()).unwrap_or_default(),
+        Err(_) => String::new(),
+    };
+    Err(ApiError { status, problem: serde_json::from_str(&text).ok(), retry_after_s })
+}
+
+/// Stops a stream when it is dropped: nobody reads it any more.
+pub struct StreamGuard(web_sys::AbortController);
+
+impl StreamGuard {
+    /// A guard for one stream.
+    pub fn new() -> Option<Self> {
+        web_sys::AbortController::new().ok().map(Self)
+    }
+
+    fn signal(&self) -> web_sys::AbortSignal {
+        let ended = web_sys::AbortSignal::timeout_with_u32(STREAM_DEADLINE_MS);
+        let both = js_sys::Array::of2(&self.0.signal(), &ended);
+        web_sys::AbortSignal::any(&both)
+    }
+
+    /// The signal to hand to [`lines`]; the guard itself stays with whoever may close the stream.
+    pub fn handle(&self) -> StreamHandle {
+        StreamHandle(self.signal())
+    }
+}
+
+impl Drop for StreamGuard {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// What a stream listens to in order to stop.
+pub struct StreamHandle(web_sys::AbortSignal);
+
+/// POSTs and reads the answer line by line as it comes (NDJSON). Lines that are no `T` are passed over.
+pub(super) async fn lines<T: DeserializeOwned>(
+    path: &str,
+    handle: StreamHandle,
+    mut on_line: impl FnMut(T),
+) -> Result<(), ApiError> {
+    let lost = |_: JsValue| ApiError::unreachable();
+    let response = fetch(Method::Post, path, None, &handle.0).await?;
+    let stream = response.body().ok_or_else(ApiError::unreachable)?;
+    let reader: web_sys::ReadableStreamDefaultReader = stream.get_reader().unchecked_into();
+    let mut buffer: Vec<u8> = Vec::new();
+    loop {
+        let part = JsFuture::from(reader.read()).await.map_err(lost)?;
+        let field = |name: &str| js_sys::Reflect::get(&part, &JsValue::from_str(name)).ok();
+        if let Some(bytes) = field("value").and_then(|value| value.dyn_into::<Uint8Array>().ok()) {
+            buffer.extend(bytes.to_vec());
+        }
+        let done = field("done").is_some_and(|done| done.is_truthy());
+        if done {
+            buffer.push(b'\n');
+        }
+        while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = buffer.drain(..=end).collect();
+            if let Ok(value) = serde_json::from_slice(&line) {
+                on_line(value);
+            }
+        }
+        if done {
+            return Ok(());
+        }
+    }
+}

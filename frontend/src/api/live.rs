@@ -1,0 +1,219 @@
+//! The panel's events, and the lists that they keep fresh.
+
+use super::{Feed, client, session};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use shared::api::{Event, Forward, Node, Tunnel};
+use std::sync::Arc;
+use std::time::Duration;
+use wasm_bindgen::JsCast as _;
+use wasm_bindgen::closure::Closure;
+
+/// Before the first try to reconnect; doubles with every failure.
+const FIRST_RETRY_MS: u64 = 1000;
+/// Longest wait between two tries: a panel that comes back is noticed within half a minute.
+const LAST_RETRY_MS: u64 = 30_000;
+/// Names under which the events may come.
+const EVENT_NAMES: [&str; 8] =
+    ["message", "node", "decision", "switch", "round", "deployment", "changed", "lagged"];
+
+/// How the event stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connection {
+    /// Not connected yet.
+    Connecting,
+    /// Events come.
+    Open,
+    /// Lost; being tried again.
+    Lost,
+}
+
+struct Source {
+    events: web_sys::EventSource,
+    // Kept because the browser calls them.
+    _on_event: Closure<dyn FnMut(web_sys::MessageEvent)>,
+    _on_open: Closure<dyn FnMut()>,
+    _on_error: Closure<dyn FnMut()>,
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        self.events.set_onopen(None);
+        self.events.set_onerror(None);
+        self.events.close();
+    }
+}
+
+#[derive(Default)]
+struct Wire {
+    source: Option<Source>,
+    failures: u32,
+    /// Tells a timer that was set for an earlier connection that it came too late.
+    attempt: u64,
+}
+
+/// Lists that every screen shares, and what the event stream says. One per page, provided above all screens.
+#[derive(Clone, Copy)]
+pub struct Live {
+    /// All nodes.
+    pub nodes: Feed<Vec<Arc<Node>>>,
+    /// All tunnels.
+    pub tunnels: Feed<Vec<Arc<Tunnel>>>,
+    /// All forwards.
+    pub forwards: Feed<Vec<Arc<Forward>>>,
+    /// How the event stream is.
+    pub connection: RwSignal<Connection>,
+    /// Counts what may have changed decisions: rounds, switches, pins.
+    pub decisions: RwSignal<u64>,
+    /// Counts changes of the settings.
+    pub settings: RwSignal<u64>,
+    wire: StoredValue<Wire, LocalStorage>,
+}
+
+/// The page's [`Live`].
+pub fn use_live() -> Live {
+    expect_context()
+}
+
+impl Live {
+    /// For the root of the page; nothing is fetched or opened yet.
+    pub fn new() -> Self {
+        Self {
+            nodes: Feed::list(client::nodes),
+            tunnels: Feed::list(client::tunnels),
+            forwards: Feed::list(client::forwards),
+            connection: RwSignal::new(Connection::Connecting),
+            decisions: RwSignal::new(0),
+            settings: RwSignal::new(0),
+            wire: StoredValue::new_local(Wire::default()),
+        }
+    }
+
+    /// Opens the event stream, a new one if there is one already.
+    pub fn connect(self) {
+        let attempt = self.wire.try_update_value(|wire| {
+            wire.source = None;
+            wire.attempt += 1;
+            wire.attempt
+        });
+        let Some(attempt) = attempt else { return };
+        match self.open(attempt) {
+            Some(source) => self.wire.update_value(|wire| wire.source = Some(source)),
+            None => self.failed(attempt),
+        }
+    }
+
+    /// Closes the event stream.
+    pub fn disconnect(self) {
+        self.wire.update_value(|wire| {
+            wire.source = None;
+            wire.attempt += 1;
+            wire.failures = 0;
+        });
+        self.connection.set(Connection::Connecting);
+    }
+
+    fn open(self, attempt: u64) -> Option<Source> {
+        let events = web_sys::EventSource::new("/api/v1/events").ok()?;
+        let on_event = Closure::<dyn FnMut(web_sys::MessageEvent)>::new(move |message: web_sys::MessageEvent| {
+            if let Some(text) = message.data().as_string()
+                && let Ok(event) = serde_json::from_str::<Event>(&text)
+            {
+                self.heard(&event);
+            }
+        });
+        for name in EVENT_NAMES {
+            events.add_event_listener_with_callback(name, on_event.as_ref().unchecked_ref()).ok()?;
+        }
+        let on_open = Closure::<dyn FnMut()>::new(move || self.opened());
+        events.set_onopen(Some(on_open.as_ref().unchecked_ref()));
+        // From a timer, because it drops the closure that is running.
+        let on_error = Closure::<dyn FnMut()>::new(move || {
+            set_timeout(move || self.failed(attempt), Duration::ZERO);
+        });
+        events.set_onerror(Some(on_error.as_ref().unchecked_ref()));
+        Some(Source { events, _on_event: on_event, _on_open: on_open, _on_error: on_error })
+    }
+
+    fn opened(self) {
+        let again = self.wire.try_update_value(|wire| std::mem::take(&mut wire.failures) > 0);
+        self.connection.set(Connection::Open);
+        // Nobody told us what happened meanwhile.
+        if again == Some(true) {
+            self.refresh_all();
+        }
+    }
+
+    fn failed(self, attempt: u64) {
+        let wait_ms = self.wire.try_update_value(|wire| {
+            if wire.attempt != attempt {
+                return None;
+            }
+            wire.source = None;
+            wire.attempt += 1;
+            let wait = FIRST_RETRY_MS << wire.failures.min(5);
+            wire.failures += 1;
+            Some(wait.min(LAST_RETRY_MS))
+        });
+        let Some(Some(wait_ms)) = wait_ms else { return };
+        self.connection.set(Connection::Lost);
+        // Spread, so that a restarted panel is not met by all pages at once.
+        let wait_ms = wait_ms as f64 * (0.75 + js_sys::Math::random() / 2.0);
+        let expected = attempt + 1;
+        let retry = move || {
+            let current = self.wire.try_with_value(|wire| wire.attempt) == Some(expected);
+            if current && session::is_active() {
+                self.connect();
+            }
+        };
+        set_timeout(retry, Duration::from_millis(wait_ms as u64));
+        // The stream does not say why it ended; a session that is over is found out this way.
+        spawn_local(async {
+            let _ = client::me().await;
+        });
+    }
+
+    /// Fetches everything again that any screen ever wanted.
+    pub fn refresh_all(self) {
+        self.nodes.refresh_if_wanted();
+        self.tunnels.refresh_if_wanted();
+        self.forwards.refresh_if_wanted();
+        self.decisions.update(|count| *count += 1);
+        self.settings.update(|count| *count += 1);
+    }
+
+    fn heard(self, event: &Event) {
+        match event {
+            Event::Node { .. } => {
+                self.nodes.refresh_if_wanted();
+                self.deployments_changed();
+                self.decisions.update(|count| *count += 1);
+            }
+            Event::Decision { .. } | Event::Switch { .. } => {
+                self.tunnels.refresh_if_wanted();
+                self.decisions.update(|count| *count += 1);
+            }
+            Event::Round { .. } => self.decisions.update(|count| *count += 1),
+            Event::Deployment { .. } => self.deployments_changed(),
+            Event::Changed { what } => self.changed(what),
+            Event::Lagged => self.refresh_all(),
+        }
+    }
+
+    fn deployments_changed(self) {
+        self.tunnels.refresh_if_wanted();
+        self.forwards.refresh_if_wanted();
+    }
+
+    fn changed(self, what: &str) {
+        match what {
+            "forward" => self.forwards.refresh_if_wanted(),
+            "tunnel" => self.deployments_changed(),
+            "pin" => {
+                self.tunnels.refresh_if_wanted();
+                self.decisions.update(|count| *count += 1);
+            }
+            _ => self.refresh_all(),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Numbers and times as people read them.
+
+use crate::i18n::Lang;
+use shared::api::WallMs;
+
+/// Milliseconds with as many digits as matter: `0.8 ms`, `38.4 ms`, `1205 ms`.
+pub fn ms(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    if value.abs() < 99.95 { format!("{value:.1} ms") } else { format!("{value:.0} ms") }
+}
+
+/// A score: rounded, because its digits behind the point are noise.
+pub fn score(value: f64) -> String {
+    if value.is_finite() { format!("{value:.0}") } else { "–".to_owned() }
+}
+
+/// A share of 0 to 1 as percent: `0 %`, `2.5 %`, `25 %`.
+pub fn percent(share: f64) -> String {
+    if !share.is_finite() {
+        return "–".to_owned();
+    }
+    let percent = share * 100.0;
+    if percent == 0.0 || percent >= 9.95 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
+}
+
+/// A length of time in words, two units at most: `45 秒`, `2 min 5 s`, `3 d 4 h`.
+pub fn duration(milliseconds: i64, lang: Lang) -> String {
+    let seconds = milliseconds.max(0) / 1000;
+    let (d, h, m, s) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    let units = match lang {
+        Lang::Zh => ["天", "小时", "分", "秒"],
+        Lang::En => ["d", "h", "min", "s"],
+    };
+    let parts = [d, h, m, s];
+    let first = parts.iter().position(|part| *part > 0).unwrap_or(3);
+    let mut words = vec![format!("{} {}", parts[first], units[first])];
+    if let Some(second) = parts.get(first + 1)
+        && *second > 0
+    {
+        words.push(format!("{second} {}", units[first + 1]));
+    }
+    words.join(" ")
+}
+
+/// Seconds that remain, counted up, so that the last second is a 1 and not a 0.
+pub fn countdown(milliseconds: i64, lang: Lang) -> String {
+    duration((milliseconds.max(0) + 999) / 1000 * 1000, lang)
+}
+
+/// Date and time in the reader's zone.
+pub fn date_time(at: WallMs, lang: Lang) -> String {
+    let date = js_sys::Date::new(&wasm_bindgen::JsValue::from_f64(at as f64));
+    String::from(date.to_locale_string(lang.tag(), &wasm_bindgen::JsValue::UNDEFINED))
+}
+
+/// Time of day in the reader's zone.
+pub fn time(at: WallMs, lang: Lang) -> String {
+    let date = js_sys::Date::new(&wasm_bindgen::JsValue::from_f64(at as f64));
+    String::from(date.to_locale_time_string(lang.tag()))
+}
+
+/// A number as an input shows it: without the digits behind the point when they are zero.
+pub fn plain(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e15 { format!("{value:.0}") } else { value.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        assert_eq!(ms(0.0), "0.0 ms");
+        assert_eq!(ms(38.44), "38.4 ms");
+        assert_eq!(ms(99.96), "100 ms");
+        assert_eq!(ms(1204.6), "1205 ms");
+        assert_eq!(ms(f64::NAN), "–");
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent(0.025), "2.5 %");
+        assert_eq!(percent(0.25), "25 %");
+        assert_eq!(percent(1.0), "100 %");
+        assert_eq!(plain(30000.0), "30000");
+        assert_eq!(plain(0.15), "0.15");
+        assert_eq!(score(543.6), "544");
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration(0, Lang::En), "0 s");
+        assert_eq!(duration(45_900, Lang::Zh), "45 秒");
+        assert_eq!(duration(125_000, Lang::En), "2 min 5 s");
+        assert_eq!(duration(3 * 86_400_000 + 4 * 3_600_000 + 59_000, Lang::En), "3 d 4 h");
+        assert_eq!(duration(-5, Lang::En), "0 s");
+        assert_eq!(countdown(1, Lang::En), "1 s");
+        assert_eq!(countdown(59_001, Lang::En), "1 min");
+    }
+}

@@ -1,0 +1,261 @@
+//! What is wrong with an input, in words. The code decides; a code without words here is said in the panel's words.
+
+use super::{Lang, Text, fill, texts};
+use crate::api::ApiError;
+use crate::format;
+use crate::i18n::common;
+use shared::field::FieldError;
+
+texts! {
+    NAME_LENGTH = "名称须为 {min} 到 {max} 个字符", "Give a name of {min} to {max} characters";
+    NAME_TAKEN = "名称“{name}”已被使用", "The name “{name}” is taken";
+    ENTRY_MISSING = "请至少选择一个入口节点", "Choose at least one entry node";
+    EXIT_MISSING = "请至少选择一个出口节点", "Choose at least one exit node";
+    HOP_EMPTY = "请选择节点，或移除这一跳", "Choose a node or remove this hop";
+    NOT_FOR_PORT_TUNNEL = "端口转发没有中间跳和出口", "Port forwarding has neither hops nor exits";
+    TOO_MANY = "最多 {max} 个", "At most {max}";
+    NODE_UNKNOWN = "节点 {node} 不存在", "There is no node {node}";
+    NODE_TWICE = "{node} 已在这条隧道中", "{node} is already in this tunnel";
+    BEST_NEEDS_TWO_EXITS = "只有一个出口时不会进行选择；请再添加一个出口", "With one exit there is nothing to choose; add a second one";
+    STRATEGY_UNKNOWN = "未知的策略“{strategy}”", "The strategy “{strategy}” is not known";
+    STRATEGY_NOT_HERE = "策略“{strategy}”仅用于出口", "The strategy “{strategy}” is for exits only";
+    PROTOCOL_UNKNOWN = "未知的协议“{protocol}”", "The protocol “{protocol}” is not known";
+    OUT_OF_RANGE = "须在 {min} 到 {max} 之间", "Must be between {min} and {max}";
+    CONNECT_IP_NEEDS_ONE_NODE = "仅当该组只有一个节点时可以填写连接IP", "A connect IP is possible only with one node in the group";
+    IP_INVALID = "请填写 IP 地址，或留空", "Write an IP address or leave it empty";
+    IP_V4_INVALID = "请填写 IPv4 地址，或留空", "Write an IPv4 address or leave it empty";
+    IP_V6_INVALID = "请填写 IPv6 地址，或留空", "Write an IPv6 address or leave it empty";
+    PORT_OUTSIDE_RANGE = "{node} 可用的端口为 {range}", "{node} may use the ports {range}";
+    PORT_TAKEN = "{node} 的端口 {port} 已被 {user} 使用", "Port {port} of {node} is used by {user}";
+    CAPABILITY_MISSING = "{node} 的代理程序不支持（{capability}）", "The agent of {node} cannot do this ({capability})";
+    TUNNEL_UNKNOWN = "隧道 {tunnel} 不存在", "There is no tunnel {tunnel}";
+    TUNNEL_MISSING = "请选择隧道", "Choose a tunnel";
+    TARGET_MISSING = "请至少填写一个目标，格式为 主机:端口", "Give at least one target, host:port";
+    ADDRESS_MALFORMED = "只写 主机:端口，不带协议、路径和空格", "Write host:port only, without scheme, path or spaces";
+    HOST_MISSING = "缺少主机", "The host is missing";
+    HOST_INVALID = "主机既不是域名也不是 IP 地址", "The host is neither a name nor an address";
+    PORT_INVALID = "端口须为 1 到 65535 的数字", "The port must be a number from 1 to 65535";
+    PORT_RANGE_INVALID = "请填写端口或端口范围，例如 10000-60000", "Write ports or ranges such as 10000-60000, the lower first";
+    LISTEN_ADDR_INVALID = "请填写监听的 IP 地址，[::] 表示全部", "Write the IP address to listen on, [::] for all";
+    INTERFACE_INVALID = "请填写网卡名称（最多 15 个字符），或留空", "Write the name of a network interface (at most 15 characters) or leave it empty";
+    NOT_AVAILABLE = "此版本不可用", "Not available in this version";
+    NUMBER_INVALID = "请填写数字", "Write a number";
+    WHOLE_NUMBER = "请填写整数", "Write a whole number";
+    REASON_LENGTH = "原因须为 {min} 到 {max} 个字符", "Give a reason of {min} to {max} characters";
+    PASSWORD_SHORT = "密码至少 {min} 个字符", "The password needs at least {min} characters";
+    PASSWORD_WRONG = "当前密码不正确", "The present password is wrong";
+    PASSWORDS_DIFFER = "两次输入的密码不一致", "The two passwords differ";
+}
+
+/// The words for a code. Codes are those of `shared`, of the panel, and a few of this page's own forms.
+pub fn text(code: &str) -> Option<Text> {
+    Some(match code {
+        "name_length" => NAME_LENGTH,
+        "name_taken" => NAME_TAKEN,
+        "entry_missing" => ENTRY_MISSING,
+        "exit_missing" => EXIT_MISSING,
+        "hop_empty" => HOP_EMPTY,
+        "not_for_port_tunnel" => NOT_FOR_PORT_TUNNEL,
+        "too_many" => TOO_MANY,
+        "node_unknown" => NODE_UNKNOWN,
+        "node_twice" => NODE_TWICE,
+        "best_needs_two_exits" => BEST_NEEDS_TWO_EXITS,
+        "strategy_unknown" => STRATEGY_UNKNOWN,
+        "strategy_not_here" => STRATEGY_NOT_HERE,
+        "protocol_unknown" => PROTOCOL_UNKNOWN,
+        "out_of_range" => OUT_OF_RANGE,
+        "connect_ip_needs_one_node" => CONNECT_IP_NEEDS_ONE_NODE,
+        "ip_invalid" => IP_INVALID,
+        "ip_v4_invalid" => IP_V4_INVALID,
+        "ip_v6_invalid" => IP_V6_INVALID,
+        "port_outside_range" => PORT_OUTSIDE_RANGE,
+        "port_taken" => PORT_TAKEN,
+        "capability_missing" => CAPABILITY_MISSING,
+        "tunnel_unknown" => TUNNEL_UNKNOWN,
+        "tunnel_missing" => TUNNEL_MISSING,
+        "target_missing" => TARGET_MISSING,
+        "address_malformed" => ADDRESS_MALFORMED,
+        "host_missing" => HOST_MISSING,
+        "host_invalid" => HOST_INVALID,
+        "port_invalid" => PORT_INVALID,
+        "port_range_invalid" => PORT_RANGE_INVALID,
+        "listen_addr_invalid" => LISTEN_ADDR_INVALID,
+        "interface_invalid" => INTERFACE_INVALID,
+        "not_available" => NOT_AVAILABLE,
+        "number_invalid" => NUMBER_INVALID,
+        "whole_number" => WHOLE_NUMBER,
+        "reason_length" => REASON_LENGTH,
+        "password_short" => PASSWORD_SHORT,
+        "password_wrong" => PASSWORD_WRONG,
+        "passwords_differ" => PASSWORDS_DIFFER,
+        _ => return None,
+    })
+}
+
+/// A field error in words: translated where all values that the words need are there, else as the panel said it.
+pub fn field(error: &FieldError, lang: Lang) -> String {
+    let Some(text) = text(&error.code) else { return error.message.clone() };
+    let values: Vec<(&str, &str)> =
+        error.params.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let said = fill(text.say(lang), &values);
+    if said.contains('{') { error.message.clone() } else { said }
+}
+
+/// A failed request in words.
+pub fn api(error: &ApiError, lang: Lang) -> String {
+    let detail = error.problem.as_ref().map(|problem| problem.detail.as_str()).filter(|text| !text.is_empty());
+    let known = match error.status {
+        0 => common::ERROR_UNREACHABLE,
+        401 => common::ERROR_SESSION,
+        403 => common::ERROR_FORBIDDEN,
+        404 => common::ERROR_NOT_FOUND,
+        409 if error.is_stale() => common::ERROR_STALE,
+        422 if !error.fields().is_empty() => {
+            let fields: Vec<String> = error.fields().iter().map(|error| field(error, lang)).collect();
+            return fields.join("; ");
+        }
+        429 => {
+            return match error.retry_after_s {
+                Some(seconds) => {
+                    let wait = format::duration(i64::from(seconds) * 1000, lang);
+                    common::LOGIN_THROTTLED.with(lang, &[("wait", &wait)])
+                }
+                None => common::ERROR_THROTTLED.say(lang).to_owned(),
+            };
+        }
+        503 => common::ERROR_UNAVAILABLE,
+        status => {
+            let status = status.to_string();
+            return common::ERROR_SERVER.with(lang, &[("status", &status), ("detail", detail.unwrap_or("–"))]);
+        }
+    };
+    known.say(lang).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shared::address::AddressError;
+    use shared::api::{ForwardInput, NodeInput, TunnelInput, validate_node};
+    use shared::best_exit::Settings;
+    use shared::ids::{NodeId, TunnelId};
+    use shared::topology::{KnownNode, World, validate_forward, validate_tunnel};
+
+    fn check(errors: impl IntoIterator<Item = FieldError>) -> Vec<String> {
+        let mut codes = Vec::new();
+        for error in errors {
+            assert!(text(&error.code).is_some(), "{} has no words", error.code);
+            for lang in Lang::ALL {
+                let said = field(&error, lang);
+                assert!(!said.contains('{'), "{said}");
+                // Falling back to the panel's words would mean that a value is missing.
+                assert!(lang == Lang::En || said != error.message, "{} is not translated", error.code);
+            }
+            codes.push(error.code);
+        }
+        codes
+    }
+
+    fn world() -> World {
+        let node = |name: &str, capabilities: &[&str]| KnownNode {
+            name: name.into(),
+            port_range: "10000-20000".into(),
+            capabilities: capabilities.iter().map(ToString::to_string).collect(),
+            taken_ports: [(10_001, "the forward web".to_owned())].into(),
+        };
+        World {
+            nodes: [(NodeId(1), node("a", &[])), (NodeId(2), node("b", &["protocol:tcp"]))].into(),
+            tunnel_names: ["taken".to_owned()].into(),
+        }
+    }
+
+    #[test]
+    fn every_finding_about_a_tunnel_has_words() {
+        let inputs = [
+            r#"{"name":"x","entry":{"nodes":[]},"hops":[{"nodes":[]}],"exit":{"nodes":[]}}"#,
+            r#"{"name":"taken","entry":{"nodes":[{"nodeId":1},{"nodeId":1},{"nodeId":9}]},
+                "hops":[{"strategy":"best","nodes":[{"nodeId":2}]}],
+                "exit":{"strategy":"odd","protocol":"odd","maxFails":0,"failTimeoutMs":0,"nodes":[{"nodeId":2}]}}"#,
+            r#"{"name":"ok","type":"port","entry":{"nodes":[{"nodeId":1}]},"hops":[{"nodes":[]}]}"#,
+            r#"{"name":"ok","entry":{"nodes":[{"nodeId":1}]},
+                "exit":{"strategy":"best","nodes":[{"nodeId":2,"port":1,"connectIp":"x"}]}}"#,
+            r#"{"name":"ok","entry":{"nodes":[]},"exit":{"protocol":"tcp",
+                "nodes":[{"nodeId":1,"port":10001,"connectIp":"192.0.2.1"},{"nodeId":2}]}}"#,
+        ];
+        let mut codes = Vec::new();
+        for input in inputs {
+            let input: TunnelInput = serde_json::from_str(input).unwrap();
+            let findings = validate_tunnel(&input, &world());
+            codes.extend(check(findings.errors.into_iter().chain(findings.warnings)));
+        }
+        let mut many: TunnelInput = serde_json::from_str(inputs[0]).unwrap();
+        many.hops = vec![Default::default(); 20];
+        codes.extend(check(validate_tunnel(&many, &world()).errors));
+        for code in [
+            "name_length",
+            "name_taken",
+            "entry_missing",
+            "exit_missing",
+            "hop_empty",
+            "not_for_port_tunnel",
+            "too_many",
+            "node_unknown",
+            "node_twice",
+            "best_needs_two_exits",
+            "strategy_unknown",
+            "strategy_not_here",
+            "protocol_unknown",
+            "out_of_range",
+            "connect_ip_needs_one_node",
+            "ip_invalid",
+            "port_outside_range",
+            "port_taken",
+            "capability_missing",
+        ] {
+            assert!(codes.iter().any(|found| found == code), "{code} was not provoked");
+        }
+    }
+
+    #[test]
+    fn every_finding_about_forwards_nodes_and_settings_has_words() {
+        let forward: ForwardInput =
+            serde_json::from_str(r#"{"tunnelId":1,"name":"","listenIp":"x","targets":[],"strategy":"best"}"#)
+                .unwrap();
+        check(validate_forward(&forward, None).errors);
+        let bad = ForwardInput { tunnel_id: TunnelId(1), targets: vec!["a/b".into(), ":1".into()], ..forward };
+        check(validate_forward(&bad, Some(&[])).errors);
+        let node = NodeInput {
+            server_ip_v4: "x".into(),
+            server_ip_v6: "x".into(),
+            port_range: "x".into(),
+            tcp_listen_addr: "x".into(),
+            interface_name: "a b".into(),
+            ..NodeInput::default()
+        };
+        assert_eq!(check(validate_node(&node)).len(), 7);
+        let settings = Settings {
+            confirmations: 0,
+            probe_target: "x".into(),
+            decision_rules: shared::best_exit::DecisionRules::Adaptive,
+            ..Settings::default()
+        };
+        assert_eq!(check(settings.validate()).len(), 3);
+        for error in [
+            AddressError::NotHostPort,
+            AddressError::HostMissing,
+            AddressError::HostInvalid,
+            AddressError::PortInvalid,
+        ] {
+            assert!(text(error.code()).is_some());
+        }
+    }
+
+    #[test]
+    fn an_unknown_code_is_said_in_the_panels_words() {
+        let error = FieldError::new("name", "from_the_future", "do this");
+        assert_eq!(field(&error, Lang::Zh), "do this");
+        // Words that need a value the panel did not send.
+        let error = FieldError::new("name", "name_taken", "it is taken");
+        assert_eq!(field(&error, Lang::Zh), "it is taken");
+    }
+}

@@ -1,0 +1,11 @@
+//! The monitor of a tunnel: what was measured, what was decided, and why.
+
+pub mod candidates;
+pub mod chart;
+pub mod log;
+pub mod owner;
+pub mod page;
+pub mod pin;
+pub mod words;
+
+pub use page::MonitorPage;

@@ -1,0 +1,136 @@
+use super::chart::History;
+use super::log::DecisionLog;
+use super::owner::OwnerCard;
+use super::pin::{PinDialog, PinSubject};
+use crate::api::live::use_live;
+use crate::api::session::may_write;
+use crate::api::{Feed, client};
+use crate::i18n::{common, lang, monitor as words};
+use crate::pages::loaded::loaded;
+use crate::pages::names::{Names, use_names};
+use crate::pages::shell::NotFound;
+use crate::ui::field::said;
+use crate::ui::ticker::every_second;
+use crate::ui::{Alert, Button, Chip, Empty, Heading, Icon, LinkButton, Tone};
+use leptos::prelude::*;
+use leptos_router::hooks::use_params_map;
+use shared::api::{DecisionState, TunnelDecisions, WallMs};
+use shared::ids::TunnelId;
+use shared::testid;
+
+/// The monitor of the tunnel in the address.
+#[component]
+pub fn MonitorPage() -> AnyView {
+    let params = use_params_map();
+    let id = Memo::new(move |_| params.with(|params| params.get_str("id").and_then(|id| id.parse().ok())));
+    // Another tunnel is another screen: nothing of the one before stays.
+    let screen = move || match id.get() {
+        Some(id) => view! { <Monitor id /> }.into_any(),
+        None => view! { <NotFound /> }.into_any(),
+    };
+    view! { {screen} }.into_any()
+}
+
+/// What the parts of the monitor share.
+#[derive(Clone, Copy)]
+pub struct Monitored {
+    /// The tunnel.
+    pub id: TunnelId,
+    /// Its decisions.
+    pub decisions: Feed<TunnelDecisions>,
+    /// What nodes are called.
+    pub names: Names,
+    /// The time of day.
+    pub now: ReadSignal<WallMs>,
+    /// What is to be pinned.
+    pub pin: RwSignal<Option<PinSubject>>,
+}
+
+#[component]
+fn Monitor(id: TunnelId) -> AnyView {
+    let live = use_live();
+    live.tunnels.want();
+    let decisions = Feed::new(move || client::decisions(id));
+    let shared =
+        Monitored { id, decisions, names: use_names(), now: every_second(), pin: RwSignal::new(None) };
+    Effect::new(move |before: Option<()>| {
+        live.decisions.track();
+        if before.is_some() {
+            decisions.refresh();
+        }
+    });
+    let name = Memo::new(move |_| {
+        let all = live.tunnels.get()?;
+        all.iter().find(|tunnel| tunnel.id == id).map(|tunnel| tunnel.name.clone())
+    });
+    let title = Signal::derive(move || {
+        let name = name.get().unwrap_or_else(|| format!("#{id}"));
+        words::TITLE.with(lang(), &[("name", &name)])
+    });
+    view! {
+        <Heading text=title>
+            <LinkButton text=common::NAV_TUNNELS href="/tunnels" />
+            <Show when=may_write>
+                <LinkButton text=common::EDIT href=format!("/tunnels/{id}/edit") testid=testid::with(testid::TUNNEL_EDIT, id) />
+                <Button text=words::PIN icon_of=Icon::Pin testid=testid::PIN_OPEN
+                    on_press=Callback::new(move |()| shared.pin.set(Some(PinSubject::default()))) />
+            </Show>
+        </Heading>
+        {loaded(decisions, move || view! { <Decisions shared /> }.into_any())}
+        <PinDialog shared />
+    }
+    .into_any()
+}
+
+#[component]
+fn Decisions(shared: Monitored) -> AnyView {
+    let decisions = shared.decisions;
+    let owners = Memo::new(move |_| {
+        let owners = decisions.get().map(|decisions| decisions.owners.clone()).unwrap_or_default();
+        owners.iter().map(|owner| owner.owner_node_id).collect::<Vec<_>>()
+    });
+    let status = Memo::new(move |_| decisions.get().map(|decisions| decisions.status));
+    let chip = Signal::derive(move || match status.get() {
+        Some(DecisionState::Applied) => words::STATUS_APPLIED.say(lang()).to_owned(),
+        Some(DecisionState::Paused) => words::STATUS_PAUSED.say(lang()).to_owned(),
+        Some(DecisionState::Waiting) | None => words::STATUS_WAITING.say(lang()).to_owned(),
+    });
+    let tone = Signal::derive(move || match status.get() {
+        Some(DecisionState::Applied) => Tone::Good,
+        Some(DecisionState::Paused) => Tone::Neutral,
+        Some(DecisionState::Waiting) | None => Tone::Waiting,
+    });
+    view! {
+        <p class="monitor-status"><Chip text=chip tone testid=testid::MONITOR_STATUS /></p>
+        <NotBest shared />
+        <Show when=move || owners.with(Vec::is_empty)>
+            <Empty text=words::NO_OWNERS />
+        </Show>
+        <div class="owners">
+            <For each=move || owners.get() key=|id| *id let:owner>
+                <OwnerCard shared owner />
+            </For>
+        </div>
+        <History shared />
+        <DecisionLog shared />
+    }
+    .into_any()
+}
+
+#[component]
+fn NotBest(shared: Monitored) -> AnyView {
+    use shared::strategy::Strategy;
+    let live = use_live();
+    let not_best = Memo::new(move |_| {
+        let all = live.tunnels.get();
+        let tunnel = all.as_ref().and_then(|all| all.iter().find(|tunnel| tunnel.id == shared.id));
+        tunnel.is_some_and(|tunnel| tunnel.exit.as_ref().is_none_or(|exit| exit.strategy != Strategy::Best))
+    });
+    let text = said(words::NOT_BEST);
+    view! {
+        <Show when=move || not_best.get()>
+            <Alert><p>{move || text.get()}</p></Alert>
+        </Show>
+    }
+    .into_any()
+}

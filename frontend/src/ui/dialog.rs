@@ -1,0 +1,116 @@
+use super::button::{Button, Look};
+use super::icon::Icon;
+use crate::i18n::{Text, common};
+use leptos::html;
+use leptos::prelude::*;
+use shared::testid;
+use wasm_bindgen::JsCast as _;
+
+/// A modal dialog: the browser's own, so that focus, Escape and what is behind it are taken care of. Its content is
+/// made when it opens and goes when it closes.
+#[component]
+pub fn Dialog(
+    open: RwSignal<bool>,
+    #[prop(into)] title: Signal<String>,
+    #[prop(optional)] wide: bool,
+    /// Cannot be closed by Escape or the cross.
+    #[prop(optional)]
+    insistent: bool,
+    #[prop(optional, into)] testid: Option<String>,
+    children: ChildrenFn,
+) -> AnyView {
+    let children = StoredValue::new(children);
+    let testid = StoredValue::new(testid);
+    view! {
+        <Show when=move || open.get()>
+            <Frame open title wide insistent testid=testid.get_value()>
+                {children.with_value(|children| children())}
+            </Frame>
+        </Show>
+    }
+    .into_any()
+}
+
+#[component]
+fn Frame(
+    open: RwSignal<bool>,
+    title: Signal<String>,
+    wide: bool,
+    insistent: bool,
+    testid: Option<String>,
+    children: Children,
+) -> AnyView {
+    let element = NodeRef::<html::Dialog>::new();
+    let before = StoredValue::new_local(
+        web_sys::window().and_then(|window| window.document()).and_then(|document| document.active_element()),
+    );
+    Effect::new(move || {
+        if let Some(dialog) = element.get()
+            && !dialog.open()
+        {
+            let _ = dialog.show_modal();
+        }
+    });
+    // The browser returns the focus only when a dialog is closed, and this one is taken away.
+    on_cleanup(move || {
+        let element = before.try_get_value().flatten().and_then(|e| e.dyn_into::<web_sys::HtmlElement>().ok());
+        if let Some(element) = element {
+            let _ = element.focus();
+        }
+    });
+    view! {
+        <dialog
+            node_ref=element
+            class=if wide { "dialog wide" } else { "dialog" }
+            aria-label=move || title.get()
+            data-testid=testid
+            on:cancel=move |event: leptos::ev::Event| {
+                event.prevent_default();
+                if !insistent {
+                    open.set(false);
+                }
+            }
+        >
+            <header class="dialog-head">
+                <h2>{move || title.get()}</h2>
+                {(!insistent)
+                    .then(|| {
+                        view! {
+                            <Button
+                                text=common::CLOSE
+                                on_press=Callback::new(move |()| open.set(false))
+                                look=Look::Quiet
+                                icon_of=Icon::Cross
+                                bare=true
+                            />
+                        }
+                    })}
+            </header>
+            <div class="dialog-body">{children()}</div>
+        </dialog>
+    }
+    .into_any()
+}
+
+/// Asks before something is destroyed. The body says what is lost.
+#[component]
+pub fn Confirm(
+    open: RwSignal<bool>,
+    title: Text,
+    action: Text,
+    on_confirm: Callback<()>,
+    #[prop(into)] busy: Signal<bool>,
+    children: ChildrenFn,
+) -> AnyView {
+    let children = StoredValue::new(children);
+    view! {
+        <Dialog open title=Signal::derive(move || crate::i18n::t(title)().to_owned())>
+            {children.with_value(|children| children())}
+            <footer class="dialog-foot">
+                <Button text=common::CANCEL on_press=Callback::new(move |()| open.set(false)) testid=testid::CANCEL />
+                <Button text=action on_press=on_confirm look=Look::Danger disabled=busy testid=testid::CONFIRM />
+            </footer>
+        </Dialog>
+    }
+    .into_any()
+}

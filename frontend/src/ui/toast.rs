@@ -1,0 +1,63 @@
+//! Short messages that go away by themselves.
+
+use leptos::prelude::*;
+use shared::testid;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// Long enough to read a sentence with a name in it.
+const SHOWN_FOR: Duration = Duration::from_secs(6);
+/// More than these at once is noise.
+const AT_ONCE: usize = 4;
+
+#[derive(Clone, PartialEq)]
+struct Toast {
+    id: u64,
+    text: String,
+    good: bool,
+}
+
+#[derive(Default)]
+struct Toasts {
+    last: u64,
+    shown: Vec<Toast>,
+}
+
+static TOASTS: LazyLock<ArcRwSignal<Toasts>> = LazyLock::new(|| ArcRwSignal::new(Toasts::default()));
+
+/// Something was done.
+pub fn good(text: impl Into<String>) {
+    show(text.into(), true);
+}
+
+/// Something was not done.
+pub fn bad(text: impl Into<String>) {
+    show(text.into(), false);
+}
+
+fn show(text: String, good: bool) {
+    let mut id = 0;
+    TOASTS.update(|toasts| {
+        toasts.last += 1;
+        id = toasts.last;
+        toasts.shown.push(Toast { id, text, good });
+        let surplus = toasts.shown.len().saturating_sub(AT_ONCE);
+        toasts.shown.drain(..surplus);
+    });
+    set_timeout(move || TOASTS.update(|toasts| toasts.shown.retain(|toast| toast.id != id)), SHOWN_FOR);
+}
+
+/// Where the messages appear.
+#[component]
+pub fn ToastRegion() -> AnyView {
+    view! {
+        <div class="toasts" role="status" aria-live="polite">
+            <For each=|| TOASTS.with(|toasts| toasts.shown.clone()) key=|toast| toast.id let:toast>
+                <div class="toast" class:good=toast.good class:bad=!toast.good data-testid=testid::TOAST>
+                    {toast.text}
+                </div>
+            </For>
+        </div>
+    }
+    .into_any()
+}
