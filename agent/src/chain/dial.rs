@@ -1,0 +1,393 @@
+//! Gets one client connection through a chain: path after path, until one is fully up.
+
+use super::Chain;
+use super::group::Attempt;
+use super::node::{Connector, Node};
+use super::state::OpenConnection;
+use super::walk::Walk;
+use crate::net::{Interface, within};
+use crate::options::RuntimeOptions;
+use crate::relay::client::{RelayError, Unanswered};
+use crate::relay::pump::Client;
+use crate::relay::wire::Status;
+use crate::stream::Stream;
+use shared::address::HostPort;
+use std::io;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long payload that is there waits for the answer of a node that may hold it until the target speaks. Until then
+/// another node can still be used; most answers need less than this.
+const GRACE: Duration = Duration::from_millis(300);
+/// Pause before all nodes are tried once more for the same client.
+const ROUND_PAUSE: Duration = Duration::from_millis(100);
+
+/// What one client connection may spend until it is through.
+#[derive(Debug)]
+pub struct Budget {
+    deadline: Instant,
+    /// `None`: every candidate once.
+    attempts: Option<u32>,
+    options: RuntimeOptions,
+}
+
+impl Budget {
+    /// `retries` 0 means every candidate once, n means n + 1 attempts.
+    pub fn new(options: &RuntimeOptions, total: Duration, retries: u32) -> Self {
+        let mut budget =
+            Self { deadline: options.clock.instant() + total, attempts: None, options: options.clone() };
+        budget.renew_attempts(retries);
+        budget
+    }
+
+    /// Gives attempts for another target, but no time.
+    pub fn renew_attempts(&mut self, retries: u32) {
+        self.attempts = (retries > 0).then(|| retries.saturating_add(1));
+    }
+
+    /// Time left.
+    pub fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(self.options.clock.instant())
+    }
+
+    /// Takes one attempt; false if there is none, or no time.
+    pub fn take(&mut self) -> bool {
+        if self.left().is_zero() {
+            return false;
+        }
+        match &mut self.attempts {
+            None => true,
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+        }
+    }
+
+    /// After every candidate was tried: pauses, and says whether they may be tried once more.
+    pub async fn another_round(&self) -> bool {
+        let more = self.attempts.is_some_and(|left| left > 0) && self.left() > ROUND_PAUSE;
+        if more {
+            tokio::time::sleep(ROUND_PAUSE).await;
+        }
+        more
+    }
+}
+
+/// Why no node of a chain gave a connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ChainFailure {
+    /// The chain has no hop, or a hop without nodes.
+    #[error("the chain has no nodes")]
+    Empty,
+    /// Every node that was tried says that it is the target. Nothing is held against the nodes then.
+    #[error("the target cannot be reached through any node (last: {0})")]
+    Target(Status),
+    /// The nodes failed.
+    #[error("no node could be used (last: {0})")]
+    Nodes(String),
+    /// The time for the whole connection is over.
+    #[error("no node could be used in time (last: {0})")]
+    Time(String),
+    /// The client did not wait.
+    #[error("the client is gone")]
+    ClientGone,
+}
+
+/// A connection through a chain.
+pub struct Through {
+    /// Carries payload.
+    pub stream: Stream,
+    /// Counts as open, per node passed.
+    pub open: Vec<OpenConnection>,
+}
+
+/// Why one path gave no connection.
+struct PathFailure {
+    hop: usize,
+    cause: Cause,
+}
+
+enum Cause {
+    /// Connect or handshake, or a relay answer that blames the node. Another way to the node may work.
+    Node {
+        error: String,
+        everywhere: bool,
+    },
+    /// As before, but the attempt had less time than its stage should have: not held against the node.
+    Hurried {
+        error: String,
+    },
+    /// The last node's answer blames the target.
+    Target(Status),
+    ClientGone,
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Cause::Node { error, .. } | Cause::Hurried { error } => f.write_str(error),
+            Cause::Target(status) => write!(f, "answered: {status}"),
+            Cause::ClientGone => f.write_str("the client is gone"),
+        }
+    }
+}
+
+enum Up {
+    Answered(Stream),
+    Unanswered(Unanswered),
+}
+
+/// Finds a way to `target`. Failures mark nodes, success clears them. `interface` is where hops without one of their own
+/// are dialled from.
+pub async fn reach(
+    chain: &Chain,
+    target: &HostPort,
+    interface: Option<&Interface>,
+    client: &mut Client,
+    budget: &mut Budget,
+) -> Result<Through, ChainFailure> {
+    let options = budget.options.clone();
+    let mut walk = Walk::new(chain, client.ip, &options);
+    // Failures that their nodes blamed on the target. Held against them only if another node reaches it: a target that
+    // is down must not push every exit aside.
+    let mut in_doubt: Vec<(Attempt, &Node)> = Vec::new();
+    let (mut last, mut nodes_failed) = (None, false);
+    loop {
+        let Some(path) = walk.next() else {
+            if last.is_some() && budget.another_round().await {
+                walk.restart();
+                continue;
+            }
+            break;
+        };
+        if !budget.take() {
+            break;
+        }
+        let indices: Vec<_> = path.iter().map(Attempt::index).collect();
+        let nodes: Vec<_> = chain.hops.iter().zip(&indices).map(|(hop, i)| &hop.nodes[*i]).collect();
+        let from = chain.hops[0].interface.as_ref().or(interface);
+        match through(&nodes, from, target, client, budget).await {
+            Ok(up) => {
+                for (attempt, node) in in_doubt {
+                    mark(chain, node, attempt, "others reach the target");
+                }
+                return Ok(settle(chain, &nodes, path, up));
+            }
+            Err(PathFailure { cause: Cause::ClientGone, .. }) => return Err(ChainFailure::ClientGone),
+            Err(PathFailure { hop, cause }) => {
+                let node = nodes[hop];
+                let attempt = path.into_iter().nth(hop).inspect(Attempt::count_failure);
+                nodes_failed |= !matches!(cause, Cause::Target(_));
+                match &cause {
+                    Cause::Node { error, everywhere } => {
+                        walk.strike(&indices, hop, *everywhere);
+                        attempt.into_iter().for_each(|attempt| mark(chain, node, attempt, error));
+                    }
+                    Cause::Hurried { .. } => walk.strike(&indices, hop, false),
+                    Cause::Target(_) => {
+                        walk.strike(&indices, hop, true);
+                        in_doubt.extend(attempt.map(|attempt| (attempt, node)));
+                    }
+                    Cause::ClientGone => {}
+                }
+                last = Some((node, cause));
+            }
+        }
+    }
+    let out_of_time = budget.left().is_zero();
+    Err(match last {
+        None if out_of_time => ChainFailure::Time("none was tried".to_owned()),
+        None => ChainFailure::Empty,
+        Some((_, Cause::Target(status))) if !nodes_failed => ChainFailure::Target(status),
+        Some((_, Cause::ClientGone)) => ChainFailure::ClientGone,
+        Some((node, cause)) => {
+            let text = format!("{}: {cause}", node.config.name);
+            if out_of_time { ChainFailure::Time(text) } else { ChainFailure::Nodes(text) }
+        }
+    })
+}
+
+/// Goes one path to its end.
+async fn through(
+    nodes: &[&Node],
+    interface: Option<&Interface>,
+    target: &HostPort,
+    client: &mut Client,
+    budget: &Budget,
+) -> Result<Up, PathFailure> {
+    let deadlines = budget.options.deadlines;
+    let (mut stream, mut before): (Option<Stream>, Option<&Node>) = (None, None);
+    for (hop, node) in nodes.iter().enumerate() {
+        let fail = |cause| PathFailure { hop, cause };
+        let carried = match (stream.take(), before) {
+            (Some(carrier), Some(previous)) => {
+                let asked = ask_next(carrier, previous, &node.addr, budget).await;
+                asked.map_err(|(whose, cause)| match whose {
+                    Whose::Next => fail(cause),
+                    Whose::Asked => PathFailure { hop: hop - 1, cause },
+                })?
+            }
+            (None, _) | (_, None) => {
+                let (deadline, hurried) = cut(deadlines.connect, budget.left());
+                let connected = crate::net::connect(&node.addr, interface, deadline).await;
+                Stream::Tcp(connected.map_err(|error| fail(blame(hurried, "connect", &error.into())))?)
+            }
+        };
+        let (_, hurried) = cut(deadlines.handshake, budget.left());
+        let up = node
+            .transport
+            .handshake(carried, deadlines.handshake, budget.left())
+            .await
+            .map_err(|error| fail(blame(hurried, "handshake", &error.into())))?;
+        stream = Some(up);
+        before = Some(node);
+    }
+    let (Some(stream), Some(last)) = (stream, before) else {
+        // Walks hand out no empty paths; were there one, it leads nowhere.
+        return Err(PathFailure { hop: 0, cause: Cause::Hurried { error: "empty path".into() } });
+    };
+    ask_last(stream, last, target, client, budget)
+        .await
+        .map_err(|cause| PathFailure { hop: nodes.len() - 1, cause })
+}
+
+/// Whose fault it is that a node gave no connection to the next one.
+enum Whose {
+    Asked,
+    Next,
+}
+
+/// Asks a node for a connection to the next one.
+async fn ask_next(
+    carrier: Stream,
+    node: &Node,
+    next: &HostPort,
+    budget: &Budget,
+) -> Result<Stream, (Whose, Cause)> {
+    let Connector::Relay { auth, nodelay, timeout } = &node.connector else { return Ok(carrier) };
+    let (deadline, hurried) = cut(timeout.unwrap_or(budget.options.deadlines.relay_status), budget.left());
+    let ask = async {
+        let mut unanswered = Unanswered::ask(carrier, next, auth.as_ref()).await?;
+        if *nodelay {
+            unanswered.answer().await?;
+            return Ok(unanswered.into_answered());
+        }
+        // The next node speaks only after its handshake has begun, so a held answer comes with it.
+        Ok(unanswered.into_stream(None))
+    };
+    timed(deadline, ask).await.map_err(|error| match error {
+        RelayError::Status(status) if !status.blames_target() => {
+            (Whose::Asked, Cause::Node { error: error.to_string(), everywhere: true })
+        }
+        other => (Whose::Next, blame(hurried, &format!("through {}", node.config.name), &other)),
+    })
+}
+
+/// Asks the last node for the target.
+async fn ask_last(
+    stream: Stream,
+    node: &Node,
+    target: &HostPort,
+    client: &mut Client,
+    budget: &Budget,
+) -> Result<Up, Cause> {
+    let Connector::Relay { auth, nodelay, timeout } = &node.connector else {
+        return Ok(Up::Answered(stream));
+    };
+    let (deadline, hurried) = cut(timeout.unwrap_or(budget.options.deadlines.relay_status), budget.left());
+    let failed = |error: RelayError| match error {
+        RelayError::Status(status) if status.blames_target() => Cause::Target(status),
+        RelayError::Status(_) => Cause::Node { error: error.to_string(), everywhere: true },
+        other => match blame(hurried, "relay", &other) {
+            Cause::Node { error, .. } => Cause::Node { error, everywhere: true },
+            cause @ (Cause::Hurried { .. } | Cause::Target(_) | Cause::ClientGone) => cause,
+        },
+    };
+    let asked = within(deadline, Unanswered::ask(stream, target, auth.as_ref())).await;
+    let mut unanswered = asked.map_err(|error| failed(error.into()))?;
+    if *nodelay {
+        timed(deadline, unanswered.answer()).await.map_err(failed)?;
+        return Ok(Up::Answered(unanswered.into_answered()));
+    }
+    let spoken = async {
+        client.has_spoken().await?;
+        tokio::time::sleep(GRACE).await;
+        io::Result::Ok(())
+    };
+    tokio::select! {
+        biased;
+        answer = unanswered.answer() => {
+            answer.map_err(failed)?;
+            Ok(Up::Answered(unanswered.into_answered()))
+        }
+        spoken = spoken => match spoken {
+            Ok(()) => Ok(Up::Unanswered(unanswered)),
+            Err(_) => Err(Cause::ClientGone),
+        },
+        // Neither side speaks. Failing here would cut every idle client of a node that holds its answer.
+        () = tokio::time::sleep(deadline) => Ok(Up::Unanswered(unanswered)),
+    }
+}
+
+/// The time for a stage, and whether it is less than half of what the stage should have: a failure by time out is not
+/// held against a node then.
+fn cut(stage: Duration, left: Duration) -> (Duration, bool) {
+    (stage.min(left), left < stage / 2)
+}
+
+fn blame(hurried: bool, stage: &str, error: &RelayError) -> Cause {
+    let timed_out = matches!(error, RelayError::Io(error) if error.kind() == io::ErrorKind::TimedOut);
+    let error = format!("{stage}: {error}");
+    if hurried && timed_out { Cause::Hurried { error } } else { Cause::Node { error, everywhere: false } }
+}
+
+async fn timed<T>(
+    deadline: Duration,
+    future: impl Future<Output = Result<T, RelayError>>,
+) -> Result<T, RelayError> {
+    within(deadline, async { Ok(future.await) }).await?
+}
+
+fn mark(chain: &Chain, node: &Node, attempt: Attempt, reason: &str) {
+    let (chain, node, addr) = (&chain.config.name, &node.config.name, &node.config.addr);
+    if attempt.mark() {
+        tracing::info!(chain, node, addr, reason, "node is left out");
+    } else {
+        tracing::debug!(chain, node, addr, reason, "node failed");
+    }
+}
+
+/// A path is up: its nodes are counted, and cleared of marks as soon as the answer is known to be good.
+fn settle(chain: &Chain, nodes: &[&Node], path: Vec<Attempt>, up: Up) -> Through {
+    let open = path.iter().map(Attempt::open).collect();
+    let names: Vec<_> = nodes.iter().map(|node| node.config.name.clone()).collect();
+    let chain = chain.config.name.clone();
+    let clear = move |path: Vec<Attempt>| {
+        for (attempt, node) in path.into_iter().zip(&names) {
+            if attempt.succeed() {
+                tracing::info!(chain, node, "node is back");
+            }
+        }
+    };
+    let stream = match up {
+        Up::Answered(stream) => {
+            clear(path);
+            stream
+        }
+        Up::Unanswered(unanswered) => unanswered.into_stream(Some(Box::new(move |answer| match answer {
+            Ok(()) => clear(path),
+            Err(error) => {
+                // Payload has gone out, so nobody else can say whether it is the target: the node takes the blame.
+                if let Some(attempt) = path.into_iter().next_back() {
+                    attempt.count_failure();
+                    if attempt.mark() {
+                        tracing::info!(%error, "node is left out");
+                    }
+                }
+            }
+        }))),
+    };
+    Through { stream, open }
+}

@@ -1,0 +1,134 @@
+//! Ways to the next group: hops, each with its nodes.
+
+pub mod dial;
+pub mod group;
+pub mod marks;
+pub mod node;
+pub mod select;
+pub mod state;
+mod walk;
+
+use crate::metadata::{ConfigError, MetadataReader};
+use crate::net::Interface;
+use group::Group;
+use node::Node;
+use shared::gost::{ChainConfig, HopConfig};
+use shared::link::{ChainNodeReport, ChainReport};
+use state::NodeState;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A chain that can be dialled. Never changes; an update makes a new one.
+pub struct Chain {
+    /// As configured.
+    pub config: ChainConfig,
+    /// Passed through one after another. May be empty, and so may a hop: nobody gets through then.
+    pub hops: Vec<Hop>,
+}
+
+/// One stage of a chain.
+pub struct Hop {
+    /// In configured order; the same places as in `group`.
+    pub nodes: Vec<Node>,
+    /// Chooses among them.
+    pub group: Group,
+    /// Where the first hop is dialled from.
+    pub interface: Option<Interface>,
+}
+
+impl Chain {
+    /// Builds a chain. Nodes that the previous one of the same name had keep their marks and counters.
+    pub fn build(config: &ChainConfig, previous: Option<&Chain>) -> Result<Self, ConfigError> {
+        let path = format!("chain {}", config.name);
+        if config.name.trim().is_empty() {
+            return Err(ConfigError::new("chain: name", "is empty"));
+        }
+        MetadataReader::new(format!("{path}: metadata"), &config.metadata, &[])?;
+        let hops = config
+            .hops
+            .iter()
+            .enumerate()
+            .map(|(i, hop)| {
+                Hop::build(&format!("{path}: hops[{i}]"), hop, previous.and_then(|chain| chain.hops.get(i)))
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self { config: config.clone(), hops })
+    }
+
+    /// Marks and counters of the last hop's nodes.
+    pub fn report(&self, now_ms: u64) -> ChainReport {
+        let nodes = self.hops.last().map_or_else(Vec::new, |hop| hop.report(now_ms));
+        ChainReport { name: self.config.name.clone(), nodes }
+    }
+}
+
+impl Hop {
+    fn build(path: &str, config: &HopConfig, previous: Option<&Hop>) -> Result<Self, ConfigError> {
+        let metadata = MetadataReader::new(format!("{path}.metadata"), &config.metadata, &["interface"])?;
+        let interface = match (
+            config.interface.as_deref().filter(|name| !name.is_empty()),
+            metadata.text("interface")?,
+        ) {
+            (Some(name), _) => Some((name, format!("{path}.interface"))),
+            (None, Some(name)) => Some((name, format!("{path}.metadata.interface"))),
+            (None, None) => None,
+        };
+        let interface = interface
+            .map(|(name, path)| Interface::parse(name).map_err(|reason| ConfigError::new(path, reason)))
+            .transpose()?;
+
+        let mut names = BTreeSet::new();
+        let mut nodes = Vec::with_capacity(config.nodes.len());
+        for (i, node) in config.nodes.iter().enumerate() {
+            let path = format!("{path}.nodes[{i}]");
+            if !names.insert(&node.name) {
+                return Err(ConfigError::new(path + ".name", format!("{} is there twice", node.name)));
+            }
+            nodes.push(Node::build(&path, node)?);
+        }
+        let states = inherited_states(&nodes, previous);
+        let members = nodes
+            .iter()
+            .zip(states)
+            .enumerate()
+            .map(|(i, (node, state))| (format!("{path}.nodes[{i}]"), &node.config.metadata, state));
+        let group = Group::build(path, config.selector.as_ref(), members, previous.map(|hop| &hop.group))?;
+        Ok(Self { nodes, group, interface })
+    }
+
+    fn report(&self, now_ms: u64) -> Vec<ChainNodeReport> {
+        self.nodes
+            .iter()
+            .enumerate()
+            .map(|(i, node)| {
+                let counters = self.group.state(i).counters();
+                ChainNodeReport {
+                    name: node.config.name.clone(),
+                    addr: node.config.addr.clone(),
+                    connections: counters.connections,
+                    open: counters.open,
+                    failures: counters.failures,
+                    marked: self.group.is_marked(i, now_ms),
+                }
+            })
+            .collect()
+    }
+}
+
+/// The states of the nodes of a new hop: those of the same nodes in the previous one, each given once, else new ones.
+fn inherited_states(nodes: &[Node], previous: Option<&Hop>) -> Vec<Arc<NodeState>> {
+    let mut left: Vec<(&Node, &Arc<NodeState>)> = previous.map_or_else(Vec::new, |hop| {
+        hop.nodes.iter().enumerate().map(|(i, node)| (node, hop.group.state(i))).collect()
+    });
+    nodes
+        .iter()
+        .map(|node| match left.iter().position(|(old, _)| old.is_same_as(node)) {
+            Some(at) => left.remove(at).1.clone(),
+            None => Arc::default(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+#[path = "chain_tests.rs"]
+mod tests;

@@ -1,0 +1,138 @@
+//! One node of a hop: where it is, how it is dialled, what is spoken to it.
+
+use crate::metadata::{ConfigError, MetadataReader};
+use crate::stream::Stream;
+use crate::tls::TlsClient;
+use shared::address::HostPort;
+use shared::gost::{Auth, ChainNodeConfig};
+use std::io;
+use std::time::Duration;
+
+/// Credentials have a length byte on the wire.
+pub(crate) const LONGEST_CREDENTIAL: usize = 255;
+
+/// A node that can be dialled.
+pub struct Node {
+    /// As configured.
+    pub config: ChainNodeConfig,
+    /// Where it is.
+    pub addr: HostPort,
+    /// What lies between TCP and the connector.
+    pub transport: Transport,
+    /// What is spoken to it.
+    pub connector: Connector,
+}
+
+/// What lies between TCP and the connector.
+pub enum Transport {
+    /// Nothing.
+    Tcp,
+    /// TLS.
+    Tls {
+        /// Options.
+        client: TlsClient,
+        /// Replaces the general deadline of the handshake.
+        timeout: Option<Duration>,
+    },
+}
+
+/// What is spoken to a node.
+pub enum Connector {
+    /// Nothing: the node knows where to go.
+    Forward,
+    /// GOST's relay protocol.
+    Relay {
+        /// Sent along.
+        auth: Option<Auth>,
+        /// Wait for the node's answer before anything else. Without it, a node may hold its answer until the target
+        /// speaks, and payload must not wait for that.
+        nodelay: bool,
+        /// Replaces the general deadline of the answer.
+        timeout: Option<Duration>,
+    },
+}
+
+impl Node {
+    /// `path` is the node's, for errors.
+    pub fn build(path: &str, config: &ChainNodeConfig) -> Result<Self, ConfigError> {
+        let wrong = |field: &str, reason: String| ConfigError::new(format!("{path}.{field}"), reason);
+        let addr = HostPort::parse(&config.addr).map_err(|error| wrong("addr", error.to_string()))?;
+        Ok(Self {
+            transport: transport(path, config, &addr)?,
+            connector: connector(path, config)?,
+            addr,
+            config: config.clone(),
+        })
+    }
+
+    /// Whether marks and counters of `other` are this node's too.
+    pub fn is_same_as(&self, other: &Node) -> bool {
+        let (a, b) = (&self.config, &other.config);
+        a.addr == b.addr && a.connector == b.connector && a.dialer == b.dialer
+    }
+}
+
+fn transport(path: &str, config: &ChainNodeConfig, addr: &HostPort) -> Result<Transport, ConfigError> {
+    let dialer = &config.dialer;
+    let wrong = |field: &str, reason: String| ConfigError::new(format!("{path}.dialer.{field}"), reason);
+    let known = ["handshakeTimeout", "keepalive", "keepalive.", "mux.", "nodelay"];
+    let metadata = MetadataReader::new(format!("{path}.dialer.metadata"), &dialer.metadata, &known)?;
+    let timeout = metadata.duration("handshakeTimeout")?.filter(|timeout| !timeout.is_zero());
+    match dialer.kind.as_str() {
+        "tcp" if dialer.tls.is_some() => Err(wrong("tls", "tcp has no tls options".to_owned())),
+        "tcp" => Ok(Transport::Tcp),
+        "tls" => {
+            let client =
+                TlsClient::new(dialer.tls.as_ref(), &addr.host).map_err(|reason| wrong("tls", reason))?;
+            Ok(Transport::Tls { client, timeout })
+        }
+        other => Err(wrong("type", format!("{other} is not supported"))),
+    }
+}
+
+fn connector(path: &str, config: &ChainNodeConfig) -> Result<Connector, ConfigError> {
+    let connector = &config.connector;
+    let path = format!("{path}.connector");
+    let known = ["nodelay", "connectTimeout", "mux."];
+    let metadata = MetadataReader::new(format!("{path}.metadata"), &connector.metadata, &known)?;
+    match connector.kind.as_str() {
+        "relay" => {
+            if let Some(auth) = &connector.auth {
+                check_auth(&format!("{path}.auth"), auth)?;
+            }
+            Ok(Connector::Relay {
+                auth: connector.auth.clone(),
+                nodelay: metadata.flag("nodelay")?,
+                timeout: metadata.duration("connectTimeout")?.filter(|timeout| !timeout.is_zero()),
+            })
+        }
+        "tcp" | "forward" if connector.auth.is_some() => {
+            Err(ConfigError::new(format!("{path}.auth"), format!("{} has no credentials", connector.kind)))
+        }
+        "tcp" | "forward" => Ok(Connector::Forward),
+        other => Err(ConfigError::new(format!("{path}.type"), format!("{other} is not supported"))),
+    }
+}
+
+/// Refuses credentials that do not fit into a relay request.
+pub(crate) fn check_auth(path: &str, auth: &Auth) -> Result<(), ConfigError> {
+    for (field, text) in [("username", &auth.username), ("password", &auth.password)] {
+        if text.len() > LONGEST_CREDENTIAL {
+            let reason = format!("must not be longer than {LONGEST_CREDENTIAL} bytes");
+            return Err(ConfigError::new(format!("{path}.{field}"), reason));
+        }
+    }
+    Ok(())
+}
+
+impl Transport {
+    /// Does the handshake of the transport; `stage` cuts its deadline to the time that is left.
+    pub async fn handshake(&self, stream: Stream, default: Duration, left: Duration) -> io::Result<Stream> {
+        match self {
+            Transport::Tcp => Ok(stream),
+            Transport::Tls { client, timeout } => {
+                client.handshake(stream, timeout.unwrap_or(default).min(left)).await
+            }
+        }
+    }
+}

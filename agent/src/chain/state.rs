@@ -1,0 +1,101 @@
+//! What is remembered of a node: marks and counters. Outlives the chain it belongs to when the next has the same node.
+
+use super::marks::{FailRule, Health, Marks};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Marks and counters of a node.
+#[derive(Debug, Default)]
+pub struct NodeState {
+    /// Locked for a few instructions at a time, and not at all while there is nothing to remember.
+    marks: Mutex<Marks>,
+    /// Whether `marks` holds anything.
+    remembers: AtomicBool,
+    connections: AtomicU64,
+    open: AtomicU64,
+    failures: AtomicU64,
+}
+
+/// The counters of a node at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counters {
+    /// Connections established through it.
+    pub connections: u64,
+    /// Of these, open now.
+    pub open: u64,
+    /// Failed attempts.
+    pub failures: u64,
+}
+
+impl NodeState {
+    fn marks(&self) -> MutexGuard<'_, Marks> {
+        // Marks are consistent after each of their methods, none of which can panic half-way.
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the fail filter thinks of the node now.
+    pub fn health(&self, now_ms: u64, rule: FailRule) -> Health {
+        if self.remembers.load(Ordering::Acquire) { self.marks().health(now_ms, rule) } else { Health::Clear }
+    }
+
+    /// Takes the one trial of a node whose time out has passed.
+    pub(super) fn begin_trial(&self, now_ms: u64, rule: FailRule) -> bool {
+        self.marks().begin_trial(now_ms, rule)
+    }
+
+    pub(super) fn abandon_trial(&self) {
+        self.marks().abandon_trial();
+    }
+
+    /// Marks the node; whether it is left out from now on and was not before.
+    pub(super) fn mark(&self, now_ms: u64, rule: FailRule) -> bool {
+        let mut marks = self.marks();
+        let before = marks.health(now_ms, rule);
+        marks.fail(now_ms, rule);
+        self.remembers.store(true, Ordering::Release);
+        before == Health::Clear && marks.health(now_ms, rule) == Health::Marked
+    }
+
+    /// Forgets all marks; whether the node was left out before.
+    pub(super) fn clear(&self) -> bool {
+        if !self.remembers.load(Ordering::Acquire) {
+            return false;
+        }
+        let mut marks = self.marks();
+        let was_marked = marks.is_marked();
+        marks.succeed();
+        self.remembers.store(false, Ordering::Release);
+        was_marked
+    }
+
+    pub(super) fn count_failure(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The counters now.
+    pub fn counters(&self) -> Counters {
+        Counters {
+            connections: self.connections.load(Ordering::Relaxed),
+            open: self.open.load(Ordering::Relaxed),
+            failures: self.failures.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// A connection through a node, counted as open until this is dropped.
+#[derive(Debug)]
+pub struct OpenConnection(Arc<NodeState>);
+
+impl OpenConnection {
+    pub(super) fn begin(state: Arc<NodeState>) -> Self {
+        state.connections.fetch_add(1, Ordering::Relaxed);
+        state.open.fetch_add(1, Ordering::Relaxed);
+        Self(state)
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,142 @@
+//! The order in which one client connection tries the paths through a chain.
+
+use super::Chain;
+use super::group::Attempt;
+use super::select::Draw;
+use crate::options::RuntimeOptions;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// One connection's way through the alternatives: each path at most once per round.
+pub(super) struct Walk<'a> {
+    chain: &'a Chain,
+    options: &'a RuntimeOptions,
+    /// One per hop.
+    draws: Vec<Draw>,
+    /// Nodes this connection has no more use for, whatever leads to them; one set per hop.
+    given_up: Vec<BTreeSet<usize>>,
+    /// Nodes that were tried behind a certain path of earlier hops.
+    cut: BTreeMap<Vec<usize>, BTreeSet<usize>>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(chain: &'a Chain, client: IpAddr, options: &'a RuntimeOptions) -> Self {
+        let draws = chain.hops.iter().map(|hop| hop.group.draw(client, &options.random)).collect();
+        let given_up = vec![BTreeSet::new(); chain.hops.len()];
+        Self { chain, options, draws, given_up, cut: BTreeMap::new() }
+    }
+
+    /// The next path, one node per hop; `None` when there is none left, and for a chain without hops.
+    pub(super) fn next(&mut self) -> Option<Vec<Attempt>> {
+        let hops = &self.chain.hops;
+        let mut path: Vec<Attempt> = Vec::with_capacity(hops.len());
+        let mut indices: Vec<usize> = Vec::with_capacity(hops.len());
+        while path.len() < hops.len() {
+            let at = path.len();
+            let cut = self.cut.get(&indices);
+            let tried = |i: usize| self.given_up[at].contains(&i) || cut.is_some_and(|cut| cut.contains(&i));
+            match hops[at].group.pick(tried, &self.draws[at], &self.options.clock) {
+                Some(attempt) => {
+                    indices.push(attempt.index());
+                    path.push(attempt);
+                }
+                None => {
+                    // Nothing left behind this path: its last node leads nowhere.
+                    path.pop();
+                    let dead_end = indices.pop()?;
+                    self.cut.entry(indices.clone()).or_default().insert(dead_end);
+                }
+            }
+        }
+        (!path.is_empty()).then_some(path)
+    }
+
+    /// The node at `hop` of a path could not be reached or did not do its part. `everywhere`: no other way to it would
+    /// help.
+    pub(super) fn strike(&mut self, indices: &[usize], hop: usize, everywhere: bool) {
+        if everywhere || hop == 0 {
+            self.given_up[hop].insert(indices[hop]);
+        } else {
+            self.cut.entry(indices[..hop].to_vec()).or_default().insert(indices[hop]);
+        }
+    }
+
+    /// Begins another round.
+    pub(super) fn restart(&mut self) {
+        self.given_up.iter_mut().for_each(BTreeSet::clear);
+        self.cut.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn chain(hops: &[&[&str]]) -> Chain {
+        let hops: Vec<_> = hops
+            .iter()
+            .map(|nodes| {
+                let nodes: Vec<_> = nodes
+                    .iter()
+                    .enumerate()
+                    .map(|(i, name)| {
+                        json!({"name": name, "addr": format!("192.0.2.{}:1", i + 1),
+                            "connector": {"type": "relay"}, "dialer": {"type": "tcp"}})
+                    })
+                    .collect();
+                json!({"name": "h", "selector": {"strategy": "fifo"}, "nodes": nodes})
+            })
+            .collect();
+        Chain::build(&serde_json::from_value(json!({"name": "c", "hops": hops})).unwrap(), None).unwrap()
+    }
+
+    /// The paths tried when every one fails at hop `at`.
+    fn paths(chain: &Chain, at: usize, everywhere: bool) -> Vec<Vec<usize>> {
+        let options = RuntimeOptions::default();
+        let mut walk = Walk::new(chain, IpAddr::from([127, 0, 0, 1]), &options);
+        let mut seen = Vec::new();
+        while let Some(path) = walk.next() {
+            let indices: Vec<_> = path.iter().map(Attempt::index).collect();
+            walk.strike(&indices, at, everywhere);
+            seen.push(indices);
+        }
+        seen
+    }
+
+    #[tokio::test]
+    async fn one_hop_tries_each_node_once() {
+        assert_eq!(paths(&chain(&[&["a", "b", "c"]]), 0, false), [[0], [1], [2]]);
+    }
+
+    #[tokio::test]
+    async fn a_later_node_is_tried_behind_every_earlier_one_unless_it_is_given_up() {
+        let two = chain(&[&["a", "b"], &["x", "y"]]);
+        assert_eq!(paths(&two, 1, false), [[0, 0], [0, 1], [1, 0], [1, 1]]);
+        assert_eq!(paths(&two, 1, true), [[0, 0], [0, 1]]);
+        assert_eq!(paths(&two, 0, false), [[0, 0], [1, 0]]);
+    }
+
+    #[tokio::test]
+    async fn nothing_in_it_means_no_path() {
+        assert!(paths(&chain(&[]), 0, false).is_empty());
+        assert!(paths(&chain(&[&[]]), 0, false).is_empty());
+        assert!(paths(&chain(&[&["a"], &[]]), 0, false).is_empty());
+        assert!(paths(&chain(&[&[], &["x"]]), 0, false).is_empty());
+    }
+
+    #[tokio::test]
+    async fn another_round_begins_at_the_front() {
+        let chain = chain(&[&["a", "b"]]);
+        let options = RuntimeOptions::default();
+        let mut walk = Walk::new(&chain, IpAddr::from([127, 0, 0, 1]), &options);
+        for expected in [0, 1] {
+            let index = walk.next().unwrap()[0].index();
+            assert_eq!(index, expected);
+            walk.strike(&[index], 0, true);
+        }
+        assert!(walk.next().is_none());
+        walk.restart();
+        assert_eq!(walk.next().unwrap()[0].index(), 0);
+    }
+}

@@ -1,0 +1,182 @@
+//! Reading `metadata` and saying exactly what is wrong with a configuration.
+
+use serde_json::Value;
+use shared::gost::{GoDuration, Metadata};
+use std::time::Duration;
+
+/// What is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {reason}")]
+pub struct ConfigError {
+    /// Place in the object, such as `chain c: hops[0].nodes[1].dialer.type`.
+    pub path: String,
+    /// What is wrong there.
+    pub reason: String,
+}
+
+impl ConfigError {
+    /// From parts.
+    pub fn new(path: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { path: path.into(), reason: reason.into() }
+    }
+}
+
+/// The metadata of one object, with its path for errors.
+pub struct MetadataReader<'a> {
+    path: String,
+    entries: &'a Metadata,
+}
+
+impl<'a> MetadataReader<'a> {
+    /// Keys are compared without case, as GOST does. A known key that ends with `.` stands for all that begin so.
+    /// Any other key is an error that names it.
+    pub fn new(path: impl Into<String>, entries: &'a Metadata, known: &[&str]) -> Result<Self, ConfigError> {
+        let path = path.into();
+        for key in entries.keys() {
+            let matches = |known: &&str| {
+                let head = if known.ends_with('.') { key.get(..known.len()) } else { Some(key.as_str()) };
+                head.is_some_and(|head| head.eq_ignore_ascii_case(known))
+            };
+            if !known.iter().any(|known| matches(known)) {
+                return Err(ConfigError::new(format!("{path}.{key}"), "is not supported"));
+            }
+        }
+        Ok(Self { path, entries })
+    }
+
+    fn find(&self, key: &str) -> Option<&'a Value> {
+        self.entries.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value)
+    }
+
+    fn read<T>(
+        &self,
+        key: &str,
+        expected: &str,
+        parse: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<Option<T>, ConfigError> {
+        let Some(value) = self.find(key).filter(|value| !value.is_null()) else { return Ok(None) };
+        let wrong = || ConfigError::new(format!("{}.{key}", self.path), format!("{value} is not {expected}"));
+        parse(value).map(Some).ok_or_else(wrong)
+    }
+
+    /// `true`, `false`, or one of these as text; absent means false.
+    pub fn flag(&self, key: &str) -> Result<bool, ConfigError> {
+        let parse = |value: &Value| match value {
+            Value::Bool(flag) => Some(*flag),
+            Value::String(text) => text.parse().ok(),
+            _ => None,
+        };
+        Ok(self.read(key, "true or false", parse)?.unwrap_or(false))
+    }
+
+    /// A whole number, or one as text.
+    pub fn number(&self, key: &str) -> Result<Option<u32>, ConfigError> {
+        self.read(key, "a whole number", |value| match value {
+            Value::Number(number) => number.as_u64().and_then(|n| u32::try_from(n).ok()),
+            Value::String(text) => text.parse().ok(),
+            _ => None,
+        })
+    }
+
+    /// A duration as text with a unit; a bare integer means seconds, as GOST reads it in metadata.
+    pub fn duration(&self, key: &str) -> Result<Option<Duration>, ConfigError> {
+        self.read(key, "a duration such as \"10s\"", |value| match value {
+            Value::Number(number) => number.as_u64().map(Duration::from_secs),
+            Value::String(text) => match text.parse() {
+                Ok(seconds) => Some(Duration::from_secs(seconds)),
+                Err(_) => GoDuration::parse(text).ok().map(|duration| duration.0),
+            },
+            _ => None,
+        })
+    }
+
+    /// Text; the empty one counts as absent.
+    pub fn text(&self, key: &str) -> Result<Option<&'a str>, ConfigError> {
+        let Some(value) = self.find(key).filter(|value| !value.is_null()) else { return Ok(None) };
+        match value {
+            Value::String(text) if text.is_empty() => Ok(None),
+            Value::String(text) => Ok(Some(text)),
+            _ => Err(ConfigError::new(format!("{}.{key}", self.path), format!("{value} is not text"))),
+        }
+    }
+
+    /// An option this version knows of and does not do: refused unless it says nothing.
+    pub fn refuse(&self, key: &str) -> Result<(), ConfigError> {
+        match self.find(key) {
+            None | Some(Value::Null | Value::Bool(false)) => Ok(()),
+            Some(Value::Number(number)) if number.as_u64() == Some(0) => Ok(()),
+            Some(Value::String(text)) if text.is_empty() || text == "0" => Ok(()),
+            Some(_) => Err(ConfigError::new(format!("{}.{key}", self.path), "is not supported yet")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn metadata(value: Value) -> Metadata {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn values_in_the_shapes_that_peers_send() {
+        let entries = metadata(json!({
+            "NoDelay": "true", "backup": true, "weight": "5", "maxFails": 3, "failTimeout": "600s",
+            "dialTimeout": 4, "readTimeout": "7", "interface": "eth0", "ttl": null
+        }));
+        let known = [
+            "nodelay",
+            "backup",
+            "weight",
+            "maxFails",
+            "failTimeout",
+            "dialTimeout",
+            "readTimeout",
+            "interface",
+            "ttl",
+        ];
+        let reader = MetadataReader::new("x", &entries, &known).unwrap();
+        assert_eq!(reader.flag("nodelay"), Ok(true));
+        assert_eq!(reader.flag("backup"), Ok(true));
+        assert_eq!(reader.flag("absent"), Ok(false));
+        assert_eq!(reader.number("weight"), Ok(Some(5)));
+        assert_eq!(reader.number("maxfails"), Ok(Some(3)));
+        assert_eq!(reader.duration("failTimeout"), Ok(Some(Duration::from_secs(600))));
+        assert_eq!(reader.duration("dialTimeout"), Ok(Some(Duration::from_secs(4))));
+        assert_eq!(reader.duration("readTimeout"), Ok(Some(Duration::from_secs(7))));
+        assert_eq!(reader.duration("ttl"), Ok(None));
+        assert_eq!(reader.text("interface"), Ok(Some("eth0")));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let entries = metadata(json!({"failover": 1}));
+        let error = MetadataReader::new("node.metadata", &entries, &["backup"]).err().unwrap();
+        assert_eq!(error.to_string(), "node.metadata.failover: is not supported");
+
+        let entries =
+            metadata(json!({"weight": -1, "backup": "maybe", "failTimeout": "soon", "mux.version": 1}));
+        let reader =
+            MetadataReader::new("m", &entries, &["weight", "backup", "failTimeout", "mux."]).unwrap();
+        assert_eq!(reader.number("weight").unwrap_err().to_string(), "m.weight: -1 is not a whole number");
+        assert_eq!(
+            reader.flag("backup").unwrap_err().to_string(),
+            "m.backup: \"maybe\" is not true or false"
+        );
+        assert!(reader.duration("failTimeout").unwrap_err().to_string().contains("\"soon\""));
+        assert!(MetadataReader::new("m", &entries, &["weight", "backup", "failTimeout", "mux"]).is_err());
+    }
+
+    #[test]
+    fn an_option_not_done_may_only_say_nothing() {
+        let known = ["proxyProtocol"];
+        for nothing in [json!({}), json!({"proxyProtocol": 0}), json!({"proxyProtocol": ""})] {
+            let entries = metadata(nothing);
+            assert!(MetadataReader::new("m", &entries, &known).unwrap().refuse("proxyProtocol").is_ok());
+        }
+        let entries = metadata(json!({"proxyProtocol": 2}));
+        assert!(MetadataReader::new("m", &entries, &known).unwrap().refuse("proxyProtocol").is_err());
+    }
+}

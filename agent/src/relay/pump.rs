@@ -1,0 +1,73 @@
+//! Carries payload between two connections until both directions have ended.
+
+use crate::stream::Stream;
+use std::io;
+use std::net::IpAddr;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional_with_sizes};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes on the way per direction. A TLS record holds 16 KiB, so one read takes several.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// What a client may send before its connection is through.
+const EARLY_BYTES: usize = 16 * 1024;
+
+/// A client's connection, with what it has sent already.
+pub struct Client {
+    stream: Stream,
+    /// Without port.
+    pub ip: IpAddr,
+    early: Vec<u8>,
+    ended: bool,
+}
+
+impl Client {
+    /// A connection from which nothing was read yet.
+    pub fn new(stream: Stream, ip: IpAddr) -> Self {
+        Self { stream, ip, early: Vec::new(), ended: false }
+    }
+
+    /// The connection, for the messages that come before payload.
+    pub fn stream(&mut self) -> &mut Stream {
+        &mut self.stream
+    }
+
+    /// Waits until the client has sent something or has ended its direction. What was sent is kept. An error means that
+    /// the client is gone. Cancelling loses nothing.
+    pub async fn has_spoken(&mut self) -> io::Result<()> {
+        if !self.ended && self.early.is_empty() {
+            self.early.reserve_exact(EARLY_BYTES);
+            let mut limited = (&mut self.stream).take(EARLY_BYTES as u64);
+            self.ended = limited.read_buf(&mut self.early).await? == 0;
+        }
+        Ok(())
+    }
+
+    /// Refuses the client: it sees a reset, not an empty answer.
+    pub fn refuse(self) {
+        self.stream.abort();
+    }
+
+    /// Carries payload until both directions have ended; the end of one is passed on while the other goes on. An error
+    /// on one side, or `stop`, resets the other: what was cut off must not look complete.
+    pub async fn pump(self, mut upstream: Stream, stop: &CancellationToken) -> io::Result<()> {
+        let Client { mut stream, early, .. } = self;
+        let carry = async {
+            if !early.is_empty() {
+                upstream.write_all(&early).await?;
+                upstream.flush().await?;
+                drop(early);
+            }
+            copy_bidirectional_with_sizes(&mut stream, &mut upstream, BUFFER_BYTES, BUFFER_BYTES).await?;
+            Ok(())
+        };
+        let outcome = tokio::select! {
+            outcome = carry => outcome,
+            () = stop.cancelled() => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "stopped")),
+        };
+        if outcome.is_err() {
+            stream.abort();
+            upstream.abort();
+        }
+        outcome
+    }
+}

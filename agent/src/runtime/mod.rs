@@ -1,0 +1,160 @@
+//! What runs on this node: services and chains, changed by one owner, read by everybody.
+
+mod entry;
+mod owner;
+mod validate;
+
+pub use crate::options::{Deadlines, RuntimeOptions};
+
+use crate::metadata::ConfigError;
+use crate::service::plane::Plane;
+use arc_swap::ArcSwap;
+use owner::{Order, Owner};
+use shared::gost::{ChainConfig, GostConfig, ServiceConfig};
+use shared::link::Report;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// Changes that wait for the owner; whoever sends more waits for room.
+const WAITING_ORDERS: usize = 16;
+
+/// A wish to change what runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// New services; an error if a name exists.
+    AddServices(Vec<ServiceConfig>),
+    /// Services as they shall be. An unchanged one is left alone; one whose address is unchanged keeps its listener; its
+    /// connections go on in any case, as what they were when they began.
+    UpsertServices(Vec<ServiceConfig>),
+    /// Closes the listeners; connections go on until they end. Unknown names are fine.
+    DeleteServices(Vec<String>),
+    /// Closes listeners and connections, keeps the configuration. An unknown name is an error.
+    PauseServices(Vec<String>),
+    /// Opens paused services again. An unknown name is an error.
+    ResumeServices(Vec<String>),
+    /// A new chain; an error if the name exists.
+    AddChain(ChainConfig),
+    /// A chain as it shall be, swapped without a gap. Connections go on with the one they began with.
+    UpsertChain(ChainConfig),
+    /// Unknown names are fine. Services that name the chain refuse their clients from now on.
+    DeleteChain(String),
+    /// At start: each object on its own; what fails is in [`Runtime::failed`], and listening is tried again. Never an
+    /// error.
+    Load(GostConfig),
+}
+
+/// Why a change was refused. Nothing was changed then. Some texts are those that peer panels look for.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Invalid(#[from] ConfigError),
+    /// The name is taken.
+    #[error("service {0} already exists")]
+    ServiceExists(String),
+    /// The name is taken.
+    #[error("chain {0} already exists")]
+    ChainExists(String),
+    /// There is none of this name.
+    #[error("service {0} not found")]
+    ServiceNotFound(String),
+    /// The service cannot listen on its address.
+    #[error("service {service}: listen on {addr}: {}", listen_reason(.source))]
+    Listen {
+        /// Name of the service.
+        service: String,
+        /// As configured.
+        addr: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The runtime has been shut down.
+    #[error("the agent is shutting down")]
+    Stopped,
+}
+
+/// Go's words, which peer panels look for.
+fn listen_reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "address already in use".to_owned(),
+        io::ErrorKind::AddrNotAvailable => "cannot assign requested address".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Handle to everything that runs; clones share it. When the last one is dropped, everything ends.
+#[derive(Clone)]
+pub struct Runtime {
+    orders: mpsc::Sender<Order>,
+    view: Arc<ArcSwap<View>>,
+    plane: Arc<Plane>,
+}
+
+/// What the owner lets everybody see.
+#[derive(Debug, Default)]
+struct View {
+    config: GostConfig,
+    failed: BTreeMap<String, String>,
+    listening: BTreeMap<String, SocketAddr>,
+}
+
+impl Runtime {
+    /// Nothing runs in it yet. Must be called inside a Tokio runtime.
+    pub fn new(options: RuntimeOptions) -> Self {
+        let plane = Arc::new(Plane::new(options));
+        let view = Arc::new(ArcSwap::default());
+        let (orders, received) = mpsc::channel(WAITING_ORDERS);
+        let owner = Owner::new(plane.clone(), view.clone());
+        plane.tracker.spawn(owner.run(received));
+        Self { orders, view, plane }
+    }
+
+    /// Checks a whole document without running anything: every object, and that what they name exists. Reads the files
+    /// that TLS options name.
+    pub fn validate(config: &GostConfig) -> Result<(), Vec<String>> {
+        let problems = validate::problems(config);
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    /// Validated completely before anything changes; an error leaves everything as it was.
+    pub async fn apply(&self, change: Change) -> Result<(), ApplyError> {
+        let (answer, answered) = oneshot::channel();
+        self.orders.send(Order { change, answer }).await.map_err(|_| ApplyError::Stopped)?;
+        answered.await.map_err(|_| ApplyError::Stopped)?
+    }
+
+    /// All configured objects, sorted by name; paused services carry `paused: true` in their metadata.
+    pub fn config(&self) -> GostConfig {
+        self.view.load().config.clone()
+    }
+
+    /// Object key → reason, for what is configured but does not run.
+    pub fn failed(&self) -> BTreeMap<String, String> {
+        self.view.load().failed.clone()
+    }
+
+    /// Where a service listens, with the real port if the system chose it.
+    pub fn listening(&self, service: &str) -> Option<SocketAddr> {
+        self.view.load().listening.get(service).copied()
+    }
+
+    /// Marks and counters of every chain's last hop, and how many clients were refused.
+    pub fn report(&self) -> Report {
+        let now_ms = self.plane.options.clock.now_ms();
+        let chains = self.plane.registry.all().values().map(|chain| chain.report(now_ms)).collect();
+        Report { chains, refused: self.plane.refused() }
+    }
+
+    /// Stops listeners, ends connections, waits a bounded time.
+    pub async fn shutdown(&self) {
+        self.plane.stop.cancel();
+        self.plane.tracker.close();
+        let ended = tokio::time::timeout(self.plane.options.deadlines.shutdown, self.plane.tracker.wait());
+        if ended.await.is_err() {
+            tracing::warn!(left = self.plane.tracker.len(), "tasks did not end in time");
+        }
+    }
+}

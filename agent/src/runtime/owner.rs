@@ -1,0 +1,357 @@
+//! The one task that changes what runs. Changes come one after another; readers see snapshots.
+
+use super::entry::{Built, Entry, Plan, Socket, State, listen_error};
+use super::{ApplyError, Change, View};
+use crate::chain::Chain;
+use crate::metadata::ConfigError;
+use crate::net::ListenAddress;
+use crate::service::Service;
+use crate::service::build::{is_paused, set_paused};
+use crate::service::plane::Plane;
+use arc_swap::ArcSwap;
+use shared::gost::{ChainConfig, GostConfig, ServiceConfig};
+use shared::link::{chain_key, service_key};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+/// A change and who wants to know how it went.
+pub(super) struct Order {
+    pub(super) change: Change,
+    pub(super) answer: oneshot::Sender<Result<(), ApplyError>>,
+}
+
+/// Owns everything that is configured.
+pub(super) struct Owner {
+    plane: Arc<Plane>,
+    view: Arc<ArcSwap<View>>,
+    services: BTreeMap<String, Entry>,
+    /// Chains loaded at start and not understood, with the reason; kept, since another version may understand them. The
+    /// others are in the registry.
+    invalid_chains: BTreeMap<String, (ChainConfig, String)>,
+}
+
+impl Owner {
+    pub(super) fn new(plane: Arc<Plane>, view: Arc<ArcSwap<View>>) -> Self {
+        Self { plane, view, services: BTreeMap::new(), invalid_chains: BTreeMap::new() }
+    }
+
+    /// Works until the runtime is shut down or forgotten.
+    pub(super) async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
+        let stop = self.plane.stop.clone();
+        loop {
+            let due = self.services.values().filter_map(|entry| entry.built()?.due()).min();
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                order = orders.recv() => {
+                    let Some(Order { change, answer }) = order else { break };
+                    let outcome = self.apply(change).await;
+                    self.publish();
+                    // Whoever asked may have stopped waiting; the change holds all the same.
+                    let _ = answer.send(outcome);
+                }
+                () = until(due) => {
+                    self.listen_again().await;
+                    self.publish();
+                }
+            }
+        }
+        stop.cancel();
+    }
+
+    async fn apply(&mut self, change: Change) -> Result<(), ApplyError> {
+        match change {
+            Change::AddServices(configs) => {
+                if let Some(config) = configs.iter().find(|config| self.services.contains_key(&config.name)) {
+                    return Err(ApplyError::ServiceExists(config.name.clone()));
+                }
+                self.upsert_services(configs).await
+            }
+            Change::UpsertServices(configs) => self.upsert_services(configs).await,
+            Change::DeleteServices(names) => {
+                for name in names {
+                    if let Some(mut entry) = self.services.remove(&name) {
+                        entry.close(Socket::Closed).await;
+                    }
+                }
+                Ok(())
+            }
+            Change::PauseServices(names) => self.pause(&names).await,
+            Change::ResumeServices(names) => self.resume(&names).await,
+            Change::AddChain(config) => {
+                let name = &config.name;
+                if self.plane.registry.get(name).is_some() || self.invalid_chains.contains_key(name) {
+                    return Err(ApplyError::ChainExists(name.clone()));
+                }
+                self.upsert_chain(&config)
+            }
+            Change::UpsertChain(config) => self.upsert_chain(&config),
+            Change::DeleteChain(name) => {
+                self.plane.registry.remove(&name);
+                self.invalid_chains.remove(&name);
+                Ok(())
+            }
+            Change::Load(config) => {
+                self.load(config).await;
+                Ok(())
+            }
+        }
+    }
+
+    fn upsert_chain(&mut self, config: &ChainConfig) -> Result<(), ApplyError> {
+        let registry = &self.plane.registry;
+        let previous = registry.get(&config.name);
+        if previous.as_ref().is_none_or(|chain| chain.config != *config) {
+            registry.put(Chain::build(config, previous.as_deref())?);
+            self.invalid_chains.remove(&config.name);
+        }
+        Ok(())
+    }
+
+    /// Everything is built, then everything is bound, and only then anything changes.
+    async fn upsert_services(&mut self, configs: Vec<ServiceConfig>) -> Result<(), ApplyError> {
+        let mut plans = self.plan(configs)?;
+        let mut closed = Vec::new();
+        if let Err(error) = self.bind(&mut plans, &mut closed).await {
+            self.reopen(closed).await;
+            return Err(error);
+        }
+        for plan in plans {
+            self.commit(plan).await;
+        }
+        Ok(())
+    }
+
+    /// Builds what differs from what runs.
+    fn plan(&self, configs: Vec<ServiceConfig>) -> Result<Vec<Plan>, ApplyError> {
+        let mut names = BTreeSet::new();
+        let mut plans = Vec::with_capacity(configs.len());
+        for config in configs {
+            let path = format!("service {}", config.name);
+            if !names.insert(config.name.clone()) {
+                return Err(ConfigError::new(path, "is there twice").into());
+            }
+            let entry = self.services.get(&config.name);
+            let previous = entry.and_then(Entry::built).map(|built| built.service.load_full());
+            let service = Service::build(&config, previous.as_deref())?;
+            let address = ListenAddress::parse(&config.addr)
+                .map_err(|reason| ConfigError::new(format!("{path}: addr"), reason))?;
+            let unchanged = entry.is_some_and(|entry| entry.config == config && entry.failure().is_none());
+            if !unchanged {
+                let paused = is_paused(&config);
+                plans.push(Plan { config, service, address, paused, listener: None });
+            }
+        }
+        Ok(plans)
+    }
+
+    /// Binds the addresses that are new. `closed` receives the services whose listeners had to make room.
+    async fn bind(&mut self, plans: &mut [Plan], closed: &mut Vec<String>) -> Result<(), ApplyError> {
+        for at in 0..plans.len() {
+            let plan = &plans[at];
+            let kept = self.services.get(&plan.config.name).is_some_and(|entry| {
+                entry.listening().is_some()
+                    && entry.built().is_some_and(|built| built.address == plan.address)
+            });
+            if plan.paused || kept {
+                continue;
+            }
+            let listener = match plan.address.listen().await {
+                // The port may be held by a service that gives it up in this very change: `0.0.0.0:1` for
+                // `192.0.2.1:1`, or two services that change places.
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                    let leaving = self.leaving(plans, plan.address.port());
+                    if leaving.is_empty() {
+                        return Err(listen_error(&plan.config, error));
+                    }
+                    for name in leaving {
+                        if let Some(entry) = self.services.get_mut(&name) {
+                            entry.close(Socket::Closed).await;
+                            closed.push(name);
+                        }
+                    }
+                    plans[at].address.listen().await
+                }
+                outcome => outcome,
+            };
+            let listener = listener.map_err(|error| listen_error(&plans[at].config, error))?;
+            plans[at].listener = Some(listener);
+        }
+        Ok(())
+    }
+
+    /// The services that listen on `port` and will not, once the plans are carried out.
+    fn leaving(&self, plans: &[Plan], port: u16) -> Vec<String> {
+        let leaves = |plan: &&Plan| {
+            let Some(entry) = self.services.get(&plan.config.name) else { return false };
+            let listens = entry.listening().is_some_and(|listening| listening.local.port() == port);
+            listens && (plan.paused || entry.built().is_some_and(|built| built.address != plan.address))
+        };
+        plans.iter().filter(leaves).map(|plan| plan.config.name.clone()).collect()
+    }
+
+    /// Puts listeners back that made room for a change which then failed.
+    async fn reopen(&mut self, closed: Vec<String>) {
+        for name in closed {
+            let Some(Entry { config, state: State::Built(built) }) = self.services.get_mut(&name) else {
+                continue;
+            };
+            listen(config, built, &self.plane).await;
+        }
+    }
+
+    /// Carries a plan out; nothing in it can fail any more, but for a port that vanishes at this moment.
+    async fn commit(&mut self, plan: Plan) {
+        let Plan { config, service, address, paused, listener } = plan;
+        let plane = &self.plane;
+        let mut entry = match self.services.remove(&config.name) {
+            Some(Entry { state: State::Built(mut built), .. }) => {
+                built.service.store(Arc::new(service));
+                built.address = address;
+                Entry { config, state: State::Built(built) }
+            }
+            Some(Entry { state: State::Invalid(_), .. }) | None => {
+                Entry { config, state: State::Built(Built::new(service, address, plane)) }
+            }
+        };
+        if paused {
+            entry.close(Socket::Paused).await;
+            entry.cut_connections(plane);
+        } else if let (Some(listener), State::Built(built)) = (listener, &mut entry.state) {
+            match built.open(listener, plane) {
+                Ok(None) => {}
+                Ok(Some(before)) => before.close().await,
+                Err(error) => built.wait(&error, &entry.config.addr, plane),
+            }
+        }
+        self.services.insert(entry.config.name.clone(), entry);
+    }
+
+    fn check_names(&self, names: &[String]) -> Result<(), ApplyError> {
+        match names.iter().find(|name| !self.services.contains_key(*name)) {
+            Some(name) => Err(ApplyError::ServiceNotFound(name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    async fn pause(&mut self, names: &[String]) -> Result<(), ApplyError> {
+        self.check_names(names)?;
+        for name in names {
+            if let Some(entry) = self.services.get_mut(name) {
+                set_paused(&mut entry.config, true);
+                entry.close(Socket::Paused).await;
+                entry.cut_connections(&self.plane);
+            }
+        }
+        Ok(())
+    }
+
+    /// The same way as an update to the unpaused configuration.
+    async fn resume(&mut self, names: &[String]) -> Result<(), ApplyError> {
+        self.check_names(names)?;
+        let wanted: BTreeSet<_> = names.iter().collect();
+        let configs = wanted.into_iter().filter_map(|name| self.services.get(name)).map(|entry| {
+            let mut config = entry.config.clone();
+            set_paused(&mut config, false);
+            config
+        });
+        self.upsert_services(configs.collect()).await
+    }
+
+    async fn load(&mut self, config: GostConfig) {
+        for chain in config.chains {
+            if let Err(error) = self.upsert_chain(&chain) {
+                tracing::warn!(%error, "chain not loaded");
+                self.invalid_chains.insert(chain.name.clone(), (chain, error.to_string()));
+            }
+        }
+        for config in config.services {
+            let name = config.name.clone();
+            let planned = match self.plan(vec![config.clone()]) {
+                Ok(plans) => plans,
+                Err(error) => {
+                    tracing::warn!(%error, "service not loaded");
+                    if !self.services.contains_key(&name) {
+                        self.services
+                            .insert(name, Entry { config, state: State::Invalid(error.to_string()) });
+                    }
+                    continue;
+                }
+            };
+            for mut plan in planned {
+                let mut closed = Vec::new();
+                let bound = self.bind(std::slice::from_mut(&mut plan), &mut closed).await;
+                if bound.is_err() && self.services.contains_key(&name) {
+                    // Loaded over what runs: that goes on.
+                    self.reopen(closed).await;
+                    continue;
+                }
+                self.commit(plan).await;
+                if bound.is_err()
+                    && let Some(Entry { config, state: State::Built(built) }) = self.services.get_mut(&name)
+                {
+                    listen(config, built, &self.plane).await;
+                }
+            }
+        }
+    }
+
+    async fn listen_again(&mut self) {
+        let now = self.plane.options.clock.instant();
+        for Entry { config, state } in self.services.values_mut() {
+            if let State::Built(built) = state
+                && built.due().is_some_and(|due| due <= now)
+            {
+                listen(config, built, &self.plane).await;
+            }
+        }
+    }
+
+    /// Lets everybody see what there is now.
+    fn publish(&self) {
+        let registry = self.plane.registry.all();
+        let valid = registry.iter().map(|(name, chain)| (name, &chain.config));
+        let invalid = self.invalid_chains.iter().map(|(name, (config, _))| (name, config));
+        let chains: BTreeMap<_, _> = valid.chain(invalid).collect();
+        let mut failed = BTreeMap::new();
+        for (name, (_, reason)) in &self.invalid_chains {
+            failed.insert(chain_key(name), reason.clone());
+        }
+        let mut listening = BTreeMap::new();
+        for (name, entry) in &self.services {
+            failed.extend(entry.failure().map(|reason| (service_key(name), reason.to_owned())));
+            listening.extend(entry.listening().map(|open| (name.clone(), open.local)));
+        }
+        let config = GostConfig {
+            services: self.services.values().map(|entry| entry.config.clone()).collect(),
+            chains: chains.into_values().cloned().collect(),
+        };
+        self.view.store(Arc::new(View { config, failed, listening }));
+    }
+}
+
+/// Tries to listen; if that fails, it is tried again later.
+async fn listen(config: &ServiceConfig, built: &mut Built, plane: &Arc<Plane>) {
+    let opened = match built.address.listen().await {
+        Ok(listener) => built.open(listener, plane).map(|_| ()),
+        Err(error) => Err(error),
+    };
+    match opened {
+        Ok(()) => tracing::info!(service = config.name, addr = config.addr, "listening"),
+        Err(error) => {
+            tracing::warn!(service = config.name, addr = config.addr, %error, "not listening, will try again");
+            built.wait(&error, &config.addr, plane);
+        }
+    }
+}
+
+/// Ends at `due`; never, if nothing is due.
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,73 @@
+//! Checks a whole document.
+
+use crate::chain::Chain;
+use crate::net::ListenAddress;
+use crate::service::Service;
+use shared::gost::GostConfig;
+use std::collections::BTreeSet;
+
+/// Everything that is wrong with a document, in its order.
+pub(super) fn problems(config: &GostConfig) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut chains = BTreeSet::new();
+    for chain in &config.chains {
+        if !chains.insert(&chain.name) {
+            problems.push(format!("chain {}: is there twice", chain.name));
+        }
+        problems.extend(Chain::build(chain, None).err().map(|error| error.to_string()));
+    }
+    let mut services = BTreeSet::new();
+    for service in &config.services {
+        let path = format!("service {}", service.name);
+        if !services.insert(&service.name) {
+            problems.push(format!("{path}: is there twice"));
+        }
+        problems.extend(Service::build(service, None).err().map(|error| error.to_string()));
+        problems.extend(
+            ListenAddress::parse(&service.addr).err().map(|reason| format!("{path}: addr: {reason}")),
+        );
+        // It would refuse every client.
+        if let Some(name) = service.handler.chain.as_ref().filter(|name| !name.is_empty())
+            && !config.chains.iter().any(|chain| chain.name == *name)
+        {
+            problems.push(format!("{path}: handler.chain: chain {name} does not exist"));
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_problem_of_a_document_is_named() {
+        let service = |name: &str, chain: &str, addr: &str| {
+            json!({"name": name, "addr": addr, "handler": {"type": "relay", "chain": chain},
+                "listener": {"type": "tcp"}})
+        };
+        let good = json!({
+            "services": [service("a", "c", ":1"), service("b", "", ":2")],
+            "chains": [{"name": "c", "hops": []}]
+        });
+        assert!(problems(&serde_json::from_value(good).unwrap()).is_empty());
+
+        let bad = json!({
+            "services": [service("a", "d", ":1"), service("a", "c", "1"), {"name": "e", "addr": ":3",
+                "handler": {"type": "relay"}, "listener": {"type": "kcp"}}],
+            "chains": [{"name": "c", "hops": [], "metadata": {"x": 1}}, {"name": "c", "hops": []}]
+        });
+        assert_eq!(
+            problems(&serde_json::from_value(bad).unwrap()),
+            [
+                "chain c: metadata.x: is not supported",
+                "chain c: is there twice",
+                "service a: handler.chain: chain d does not exist",
+                "service a: is there twice",
+                "service a: addr: `1` is not a listen address such as :8080 or 192.0.2.1:8080",
+                "service e: listener.type: kcp is not supported",
+            ]
+        );
+    }
+}

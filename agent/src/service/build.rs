@@ -1,0 +1,265 @@
+//! From configuration to service. Everything that can be wrong is found here, before anything changes.
+
+use super::plane::LogGate;
+use super::{Forwarder, Handler, Service, Transport};
+use crate::chain::group::Group;
+use crate::chain::node::check_auth;
+use crate::metadata::{ConfigError, MetadataReader};
+use crate::net::Interface;
+use crate::tls::TlsServer;
+use shared::address::HostPort;
+use shared::gost::{ForwarderConfig, HandlerConfig, ListenerConfig, ServiceConfig};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The metadata key by which a configuration says that its service does not listen.
+const PAUSED: &str = "paused";
+
+impl Service {
+    /// Builds a service. Targets that the previous one of the same name had keep their marks.
+    pub fn build(config: &ServiceConfig, previous: Option<&Service>) -> Result<Self, ConfigError> {
+        if config.name.trim().is_empty() {
+            return Err(ConfigError::new("service: name", "is empty"));
+        }
+        let path = format!("service {}", config.name);
+        let limits = [
+            ("limiter", &config.limiter),
+            ("climiter", &config.climiter),
+            ("rlimiter", &config.rlimiter),
+            ("observer", &config.observer),
+        ];
+        for (field, value) in limits {
+            if value.as_deref().is_some_and(|names| !names.is_empty()) {
+                return Err(ConfigError::new(format!("{path}: {field}"), "is not supported yet"));
+            }
+        }
+        let known = ["interface", PAUSED, "dialTimeout", "proxyProtocol", "enableStats"];
+        let metadata = MetadataReader::new(format!("{path}: metadata"), &config.metadata, &known)?;
+        metadata.refuse("proxyProtocol")?;
+        metadata.flag(PAUSED)?;
+        let interface = metadata
+            .text("interface")?
+            .map(Interface::parse)
+            .transpose()
+            .map_err(|reason| ConfigError::new(format!("{path}: metadata.interface"), reason))?;
+        let chain = config.handler.chain.clone().filter(|name| !name.is_empty());
+        Ok(Self {
+            name: config.name.clone(),
+            chain,
+            transport: transport(&format!("{path}: listener"), &config.listener)?,
+            handler: handler(&path, config, previous)?,
+            retries: config.handler.retries,
+            dial_timeout: positive(metadata.duration("dialTimeout")?),
+            interface,
+            refusals: LogGate::default(),
+        })
+    }
+
+    fn forwarder(&self) -> Option<&Forwarder> {
+        match &self.handler {
+            Handler::Forward(forwarder) => Some(forwarder),
+            Handler::Relay { forwarder, .. } => forwarder.as_ref(),
+        }
+    }
+}
+
+/// Whether a service is configured as paused. Only for configurations that were built.
+pub(crate) fn is_paused(config: &ServiceConfig) -> bool {
+    config.metadata.iter().any(|(key, value)| {
+        key.eq_ignore_ascii_case(PAUSED) && (value.as_bool() == Some(true) || value.as_str() == Some("true"))
+    })
+}
+
+/// Says in the configuration whether a service is paused.
+pub(crate) fn set_paused(config: &mut ServiceConfig, paused: bool) {
+    config.metadata.retain(|key, _| !key.eq_ignore_ascii_case(PAUSED));
+    if paused {
+        config.metadata.insert(PAUSED.to_owned(), true.into());
+    }
+}
+
+fn positive(duration: Option<Duration>) -> Option<Duration> {
+    duration.filter(|duration| !duration.is_zero())
+}
+
+fn transport(path: &str, listener: &ListenerConfig) -> Result<Transport, ConfigError> {
+    let known = ["keepAlive", "keepalive.", "ttl", "mux.", "nodelay", "handshakeTimeout"];
+    let metadata = MetadataReader::new(format!("{path}.metadata"), &listener.metadata, &known)?;
+    let timeout = positive(metadata.duration("handshakeTimeout")?);
+    let wrong = |field: &str, reason: String| ConfigError::new(format!("{path}.{field}"), reason);
+    match listener.kind.as_str() {
+        "tcp" if listener.tls.is_some() => Err(wrong("tls", "tcp has no tls options".to_owned())),
+        "tcp" => Ok(Transport::Tcp),
+        "tls" => {
+            if let Some(tls) = &listener.tls
+                && (tls.secure || tls.server_name.is_some())
+            {
+                return Err(wrong("tls", "secure and serverName are options of dialers".to_owned()));
+            }
+            let server = TlsServer::new(listener.tls.as_ref()).map_err(|reason| wrong("tls", reason))?;
+            Ok(Transport::Tls { server, timeout })
+        }
+        other => Err(wrong("type", format!("{other} is not supported"))),
+    }
+}
+
+fn handler(path: &str, config: &ServiceConfig, previous: Option<&Service>) -> Result<Handler, ConfigError> {
+    let HandlerConfig { kind, auth, metadata, .. } = &config.handler;
+    let known = ["nodelay", "readTimeout", "keepAlive", "keepalive.", "mux.", "proxyProtocol", "ttl"];
+    let metadata = MetadataReader::new(format!("{path}: handler.metadata"), metadata, &known)?;
+    metadata.refuse("proxyProtocol")?;
+    let forwarder = config
+        .forwarder
+        .as_ref()
+        .map(|forwarder| self::forwarder(&format!("{path}: forwarder"), forwarder, previous))
+        .transpose()?;
+    match kind.as_str() {
+        "tcp" | "forward" => {
+            if auth.is_some() {
+                return Err(ConfigError::new(
+                    format!("{path}: handler.auth"),
+                    format!("{kind} has no credentials"),
+                ));
+            }
+            let missing = || ConfigError::new(format!("{path}: forwarder"), format!("{kind} needs one"));
+            Ok(Handler::Forward(forwarder.ok_or_else(missing)?))
+        }
+        "relay" => {
+            if let Some(auth) = auth {
+                check_auth(&format!("{path}: handler.auth"), auth)?;
+            }
+            let request_timeout = positive(metadata.duration("readTimeout")?);
+            Ok(Handler::Relay { auth: auth.clone(), request_timeout, forwarder })
+        }
+        other => Err(ConfigError::new(format!("{path}: handler.type"), format!("{other} is not supported"))),
+    }
+}
+
+fn forwarder(
+    path: &str,
+    config: &ForwarderConfig,
+    previous: Option<&Service>,
+) -> Result<Forwarder, ConfigError> {
+    if config.nodes.is_empty() {
+        return Err(ConfigError::new(format!("{path}.nodes"), "is empty"));
+    }
+    let previous = previous.and_then(Service::forwarder);
+    let mut names = BTreeSet::new();
+    let mut targets = Vec::with_capacity(config.nodes.len());
+    for (i, node) in config.nodes.iter().enumerate() {
+        let wrong = |field: &str, reason| ConfigError::new(format!("{path}.nodes[{i}].{field}"), reason);
+        if !names.insert(&node.name) {
+            return Err(wrong("name", format!("{} is there twice", node.name)));
+        }
+        targets.push(HostPort::parse(&node.addr).map_err(|error| wrong("addr", error.to_string()))?);
+    }
+    let members = config.nodes.iter().enumerate().map(|(i, node)| {
+        let before = previous.and_then(|old| {
+            let at = old.targets.iter().position(|target| *target == targets[i])?;
+            Some(old.group.state(at).clone())
+        });
+        (format!("{path}.nodes[{i}]"), &node.metadata, before.unwrap_or_else(Arc::default))
+    });
+    let group = Group::build(path, config.selector.as_ref(), members, previous.map(|old| &old.group))?;
+    Ok(Forwarder { targets, group })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn forward() -> Value {
+        json!({
+            "name": "7_1_0_tcp", "addr": "[::]:20001",
+            "handler": {"type": "tcp", "chain": "chains_1"},
+            "listener": {"type": "tcp"},
+            "forwarder": {
+                "nodes": [{"name": "node_1", "addr": "192.0.2.1:443"}, {"name": "node_2", "addr": "x.example:443"}],
+                "selector": {"strategy": "fifo", "maxFails": 1, "failTimeout": "600s"}
+            }
+        })
+    }
+
+    fn build(service: Value) -> Result<Service, ConfigError> {
+        Service::build(&serde_json::from_value(service).unwrap(), None)
+    }
+
+    #[test]
+    fn what_a_peer_panel_sends_is_understood() {
+        build(forward()).unwrap();
+        let relay = json!({
+            "name": "tunnel_42", "addr": "[::]:20443", "metadata": {"interface": "eth0"},
+            "handler": {"type": "relay", "retries": 1, "chain": "chains_42",
+                "metadata": {"nodelay": true, "mux.keepaliveInterval": "15s"}},
+            "listener": {"type": "tls", "metadata": {"nodelay": true, "mux.maxFrameSize": 32768}}
+        });
+        build(relay).unwrap();
+    }
+
+    #[test]
+    fn errors_name_the_place() {
+        let cases = [
+            ("/handler/type", json!("udp"), "service 7_1_0_tcp: handler.type: udp is not supported"),
+            ("/listener/type", json!("kcp"), "service 7_1_0_tcp: listener.type: kcp is not supported"),
+            ("/limiter", json!("5"), "service 7_1_0_tcp: limiter: is not supported yet"),
+            ("/observer", json!("o"), "service 7_1_0_tcp: observer: is not supported yet"),
+            ("/forwarder", Value::Null, "service 7_1_0_tcp: forwarder: tcp needs one"),
+            ("/forwarder/nodes", json!([]), "service 7_1_0_tcp: forwarder.nodes: is empty"),
+            (
+                "/forwarder/nodes/1/addr",
+                json!("x.example"),
+                "service 7_1_0_tcp: forwarder.nodes[1].addr: the port must be",
+            ),
+            (
+                "/forwarder/nodes/1/name",
+                json!("node_1"),
+                "service 7_1_0_tcp: forwarder.nodes[1].name: node_1 is there twice",
+            ),
+            (
+                "/forwarder/selector/strategy",
+                json!("lowest"),
+                "service 7_1_0_tcp: forwarder.selector.strategy: `lowest`",
+            ),
+            (
+                "/handler/auth",
+                json!({"username": "u"}),
+                "service 7_1_0_tcp: handler.auth: tcp has no credentials",
+            ),
+            ("/metadata", json!({"stats": 1}), "service 7_1_0_tcp: metadata.stats: is not supported"),
+            (
+                "/metadata",
+                json!({"proxyProtocol": 1}),
+                "service 7_1_0_tcp: metadata.proxyProtocol: is not supported yet",
+            ),
+            ("/metadata", json!({"interface": "a b"}), "service 7_1_0_tcp: metadata.interface: `a b`"),
+            ("/listener/tls", json!({}), "service 7_1_0_tcp: listener.tls: tcp has no tls options"),
+            ("/name", json!(""), "service: name: is empty"),
+        ];
+        for (pointer, value, expected) in cases {
+            let mut service = forward();
+            let (parent, key) = pointer.rsplit_once('/').unwrap();
+            let parent = service.pointer_mut(parent).unwrap();
+            match key.parse::<usize>() {
+                Ok(index) => parent[index] = value,
+                Err(_) => parent[key] = value,
+            }
+            let error = build(service).err().unwrap().to_string();
+            assert!(error.starts_with(expected), "{error} instead of {expected}");
+        }
+    }
+
+    #[test]
+    fn paused_is_read_from_the_metadata() {
+        let mut service = forward();
+        assert!(!is_paused(&serde_json::from_value(service.clone()).unwrap()));
+        service["metadata"] = json!({"Paused": true, "interface": "eth0"});
+        let mut config = serde_json::from_value(service).unwrap();
+        assert!(is_paused(&config));
+        set_paused(&mut config, false);
+        assert!(!is_paused(&config) && config.metadata.len() == 1);
+        set_paused(&mut config, true);
+        assert_eq!(config.metadata["paused"], json!(true));
+    }
+}

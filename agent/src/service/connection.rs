@@ -1,0 +1,145 @@
+//! One client connection from accept to end.
+
+use super::plane::Plane;
+use super::reach::{Goal, Refusal, reach};
+use super::{Forwarder, Handler, Service, Transport};
+use crate::net::within;
+use crate::relay::pump::Client;
+use crate::relay::server::{RequestError, answer, authorized, read_request};
+use crate::relay::wire::{Command, Status};
+use crate::stream::Stream;
+use shared::gost::Auth;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+
+/// How long, and how much, is read from a client that was told an error: closing with its bytes unread would reset the
+/// connection, and the answer with it.
+const PARTING: Duration = Duration::from_secs(1);
+const PARTING_BYTES: u64 = 64 * 1024;
+
+/// Serves one connection to its end.
+pub(super) async fn serve(
+    service: &Service,
+    tcp: TcpStream,
+    peer: SocketAddr,
+    plane: &Plane,
+    stop: &CancellationToken,
+) {
+    crate::net::tune(&tcp);
+    let served = async {
+        let stream = accept(service, tcp, plane).await?;
+        let client = Client::new(stream, peer.ip());
+        match &service.handler {
+            Handler::Forward(forwarder) => forward(service, forwarder, client, plane, stop).await,
+            Handler::Relay { auth, request_timeout, forwarder } => {
+                let deadline = request_timeout.unwrap_or(plane.options.deadlines.relay_request);
+                relay(service, (auth.as_ref(), deadline, forwarder.as_ref()), client, plane, stop).await
+            }
+        }
+    };
+    let outcome = tokio::select! {
+        // Polled first: while payload flows, it sees `stop` itself and resets both sides.
+        biased;
+        outcome = served => outcome,
+        () = stop.cancelled() => return,
+    };
+    if let Err(error) = outcome {
+        tracing::debug!(service = service.name, %peer, %error, "connection ended");
+    }
+}
+
+async fn accept(service: &Service, tcp: TcpStream, plane: &Plane) -> io::Result<Stream> {
+    let stream = Stream::Tcp(tcp);
+    match &service.transport {
+        Transport::Tcp => Ok(stream),
+        Transport::Tls { server, timeout } => {
+            server.handshake(stream, timeout.unwrap_or(plane.options.deadlines.handshake)).await
+        }
+    }
+}
+
+async fn forward(
+    service: &Service,
+    forwarder: &Forwarder,
+    mut client: Client,
+    plane: &Plane,
+    stop: &CancellationToken,
+) -> io::Result<()> {
+    match reach(service, Goal::Fixed(forwarder), &mut client, plane).await {
+        Ok(through) => {
+            let _open = through.open;
+            client.pump(through.stream, stop).await
+        }
+        Err(refusal) => {
+            note(service, &refusal, plane);
+            client.refuse();
+            Ok(())
+        }
+    }
+}
+
+async fn relay(
+    service: &Service,
+    (auth, deadline, forwarder): (Option<&Auth>, Duration, Option<&Forwarder>),
+    mut client: Client,
+    plane: &Plane,
+    stop: &CancellationToken,
+) -> io::Result<()> {
+    let request = match tokio::time::timeout(deadline, read_request(client.stream())).await {
+        Ok(Ok(request)) => request,
+        Ok(Err(RequestError::Io(error))) => return Err(error),
+        Ok(Err(RequestError::Wire(error))) => return Err(io::Error::other(error)),
+        Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+    };
+    if !authorized(auth, request.auth.as_ref()) {
+        return part(client, Status::Unauthorized, plane).await;
+    }
+    let goal = match (forwarder, &request.target) {
+        _ if request.udp || request.command != Command::Connect => {
+            return part(client, Status::BadRequest, plane).await;
+        }
+        (Some(forwarder), _) => Goal::Fixed(forwarder),
+        (None, Some(target)) => Goal::Asked(target),
+        (None, None) => return part(client, Status::BadRequest, plane).await,
+    };
+    match reach(service, goal, &mut client, plane).await {
+        Ok(through) => {
+            let _open = through.open;
+            within(plane.options.deadlines.handshake, answer(client.stream(), Status::Ok)).await?;
+            client.pump(through.stream, stop).await
+        }
+        Err(refusal) => {
+            note(service, &refusal, plane);
+            part(client, refusal.status(), plane).await
+        }
+    }
+}
+
+/// Answers with an error and lets the client read it.
+async fn part(mut client: Client, status: Status, plane: &Plane) -> io::Result<()> {
+    let stream = client.stream();
+    within(plane.options.deadlines.handshake, async {
+        answer(stream, status).await?;
+        stream.shutdown().await
+    })
+    .await?;
+    let mut rest = stream.take(PARTING_BYTES);
+    within(PARTING, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await.map(|_| ())
+}
+
+/// Counts and logs a refusal.
+fn note(service: &Service, refusal: &Refusal, plane: &Plane) {
+    if refusal.is_client_gone() {
+        return;
+    }
+    if service.chain.is_some() {
+        plane.count_refused();
+    }
+    if let Some(held_back) = service.refusals.pass(&plane.options.clock) {
+        tracing::warn!(service = service.name, reason = %refusal, held_back, "client refused");
+    }
+}

@@ -1,0 +1,92 @@
+//! Accepts connections and hands each to what the service is at that moment.
+
+use super::Service;
+use super::connection;
+use super::plane::Plane;
+use arc_swap::ArcSwap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Pause after a failed accept: files are scarce, and asking at once does not change that.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+/// It doubles up to this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// A running accept loop; ends when this is dropped.
+pub struct Listening {
+    /// Where it listens, with the real port.
+    pub local: SocketAddr,
+    stop: DropGuard,
+    ended: JoinHandle<()>,
+}
+
+impl Listening {
+    /// Starts accepting. `connections` ends those that were accepted.
+    pub fn start(
+        listener: TcpListener,
+        service: Arc<ArcSwap<Service>>,
+        connections: CancellationToken,
+        plane: &Arc<Plane>,
+    ) -> std::io::Result<Self> {
+        let local = listener.local_addr()?;
+        let stop = plane.stop.child_token();
+        let accepting = accept(listener, service, stop.clone(), connections, plane.clone());
+        Ok(Self { local, stop: stop.drop_guard(), ended: plane.tracker.spawn(accepting) })
+    }
+
+    /// Stops accepting; afterwards the port is free. Connections go on.
+    pub async fn close(self) {
+        drop(self.stop);
+        if let Err(error) = self.ended.await {
+            tracing::error!(%error, "accept loop ended badly");
+        }
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    service: Arc<ArcSwap<Service>>,
+    stop: CancellationToken,
+    connections: CancellationToken,
+    plane: Arc<Plane>,
+) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        let (tcp, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(service = service.load().name, %error, "accept failed");
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(pause) => {}
+                }
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                continue;
+            }
+        };
+        pause = FIRST_PAUSE;
+        let service = service.load_full();
+        let Ok(slot) = plane.slots.clone().try_acquire_owned() else {
+            crate::net::reset_on_close(&tcp);
+            if let Some(held_back) = service.refusals.pass(&plane.options.clock) {
+                tracing::warn!(service = service.name, held_back, "too many connections: refused");
+            }
+            continue;
+        };
+        let (plane, stop) = (plane.clone(), connections.clone());
+        let tracker = plane.tracker.clone();
+        tracker.spawn(async move {
+            connection::serve(&service, tcp, peer, &plane, &stop).await;
+            drop(slot);
+        });
+    }
+}

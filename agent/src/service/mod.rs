@@ -1,0 +1,51 @@
+//! Services: listening ports and what is done with their connections.
+
+pub(crate) mod build;
+mod connection;
+pub mod listener;
+pub mod plane;
+mod reach;
+
+use crate::chain::group::Group;
+use crate::net::Interface;
+use crate::tls::TlsServer;
+use plane::LogGate;
+use shared::address::HostPort;
+use shared::gost::Auth;
+use std::time::Duration;
+
+/// What is done with the connections of a listener. Never changes; an update puts another one in its place, which the
+/// connections to come use.
+pub struct Service {
+    /// As configured.
+    pub name: String,
+    /// Name of the chain to go through. With a name, nothing is ever dialled directly.
+    chain: Option<String>,
+    transport: Transport,
+    handler: Handler,
+    retries: u32,
+    /// Replaces the general time for everything until a client connection is through.
+    dial_timeout: Option<Duration>,
+    interface: Option<Interface>,
+    /// Refusals come as often as clients do; their log lines do not.
+    refusals: LogGate,
+}
+
+/// How connections arrive.
+enum Transport {
+    Tcp,
+    Tls { server: TlsServer, timeout: Option<Duration> },
+}
+
+enum Handler {
+    /// To fixed targets.
+    Forward(Forwarder),
+    /// To the client's target, or to fixed ones.
+    Relay { auth: Option<Auth>, request_timeout: Option<Duration>, forwarder: Option<Forwarder> },
+}
+
+/// Fixed targets; the same places as in the group.
+struct Forwarder {
+    targets: Vec<HostPort>,
+    group: Group,
+}

@@ -1,0 +1,117 @@
+//! What all connections of a runtime share.
+
+use crate::clock::Clock;
+use crate::options::RuntimeOptions;
+use crate::registry::Registry;
+use nix::sys::resource::{Resource, getrlimit};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Open client connections at most, whatever the limit on files allows: each may hold two buffers of 64 KiB.
+const MOST_CONNECTIONS: usize = 65_536;
+/// Files for everything that is no relayed connection: listeners, the link, probes, the log.
+const RESERVED_FILES: u64 = 128;
+/// Pause between two log lines of the same kind.
+const LOG_PAUSE_MS: u64 = 10_000;
+
+/// What all connections of a runtime share.
+pub struct Plane {
+    /// Deadlines, clock, randomness.
+    pub options: RuntimeOptions,
+    /// Name → chain.
+    pub registry: Registry,
+    /// Every task of the runtime.
+    pub tracker: TaskTracker,
+    /// Ends all of them.
+    pub stop: CancellationToken,
+    /// One permit per open client connection.
+    pub(super) slots: Arc<Semaphore>,
+    /// Client connections refused because no node could be used.
+    refused: AtomicU64,
+}
+
+impl Plane {
+    /// Nothing runs yet.
+    pub fn new(options: RuntimeOptions) -> Self {
+        let slots = options.connection_limit.unwrap_or_else(connections_by_files);
+        Self {
+            options,
+            registry: Registry::default(),
+            tracker: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            slots: Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))),
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    /// Client connections refused because no node could be used, since the start.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A client connection needs two files: its own and the one it leads to.
+fn connections_by_files() -> usize {
+    match getrlimit(Resource::RLIMIT_NOFILE) {
+        Ok((soft, _)) => {
+            let connections = soft.saturating_sub(RESERVED_FILES).max(128) / 2;
+            usize::try_from(connections).unwrap_or(usize::MAX).min(MOST_CONNECTIONS)
+        }
+        Err(_) => MOST_CONNECTIONS,
+    }
+}
+
+/// Lets one log line through per ten seconds, and counts those it holds back.
+#[derive(Debug, Default)]
+pub(super) struct LogGate {
+    /// When the last one went through, plus one; 0 is never.
+    last_ms: AtomicU64,
+    held_back: AtomicU64,
+}
+
+impl LogGate {
+    /// `Some(held back since the last one)` if a line may be written now.
+    pub(super) fn pass(&self, clock: &Clock) -> Option<u64> {
+        let now = clock.now_ms() + 1;
+        let last = self.last_ms.load(Ordering::Relaxed);
+        let due = last == 0 || now.saturating_sub(last) >= LOG_PAUSE_MS;
+        let first =
+            due && self.last_ms.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if first {
+            Some(self.held_back.swap(0, Ordering::Relaxed))
+        } else {
+            self.held_back.fetch_add(1, Ordering::Relaxed);
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn one_log_line_per_ten_seconds_says_how_many_it_stands_for() {
+        let clock = Clock::system();
+        let gate = LogGate::default();
+        assert_eq!(gate.pass(&clock), Some(0));
+        assert_eq!(gate.pass(&clock), None);
+        assert_eq!(gate.pass(&clock), None);
+        clock.advance(Duration::from_secs(10));
+        assert_eq!(gate.pass(&clock), Some(2));
+        assert_eq!(gate.pass(&clock), None);
+    }
+
+    #[test]
+    fn the_file_limit_leaves_room_for_connections() {
+        assert!((64..=MOST_CONNECTIONS).contains(&connections_by_files()));
+    }
+}

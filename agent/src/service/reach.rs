@@ -1,0 +1,139 @@
+//! Gets a client connection to its target: through the service's chain, or directly if it has none.
+
+use super::plane::Plane;
+use super::{Forwarder, Service};
+use crate::chain::dial::{Budget, ChainFailure, Through};
+use crate::relay::pump::Client;
+use crate::relay::wire::Status;
+use crate::stream::Stream;
+use shared::address::HostPort;
+use std::collections::BTreeSet;
+use std::io;
+
+/// Where a client wants to go.
+#[derive(Clone, Copy)]
+pub(super) enum Goal<'a> {
+    /// To one of the service's targets.
+    Fixed(&'a Forwarder),
+    /// To its own.
+    Asked(&'a HostPort),
+}
+
+/// Why a client connection got nowhere. Never a reason to go another way than the configured one.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("chain {0} does not exist")]
+    NoChain(String),
+    #[error("chain {name}: {failure}")]
+    Chain { name: String, failure: ChainFailure },
+    #[error("{target}: {error}")]
+    Direct { target: HostPort, error: io::Error },
+    #[error("no time left")]
+    Time,
+}
+
+impl Refusal {
+    /// What a relay client is told.
+    pub(super) fn status(&self) -> Status {
+        match self {
+            Refusal::Time => Status::Timeout,
+            Refusal::Chain { failure: ChainFailure::Target(status), .. } => *status,
+            Refusal::Chain { failure: ChainFailure::Time(_), .. } => Status::Timeout,
+            Refusal::NoChain(_) | Refusal::Chain { .. } => Status::ServiceUnavailable,
+            Refusal::Direct { error, .. } => match error.kind() {
+                io::ErrorKind::TimedOut => Status::Timeout,
+                io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => Status::NetworkUnreachable,
+                _ => Status::HostUnreachable,
+            },
+        }
+    }
+
+    /// Whether another target could still be reached.
+    fn blames_target(&self) -> bool {
+        match self {
+            Refusal::Direct { .. } | Refusal::Chain { failure: ChainFailure::Target(_), .. } => true,
+            Refusal::NoChain(_) | Refusal::Chain { .. } | Refusal::Time => false,
+        }
+    }
+
+    /// Whether the client itself went away.
+    pub(super) fn is_client_gone(&self) -> bool {
+        matches!(self, Refusal::Chain { failure: ChainFailure::ClientGone, .. })
+    }
+}
+
+/// Finds a way to the goal within the service's limits.
+pub(super) async fn reach(
+    service: &Service,
+    goal: Goal<'_>,
+    client: &mut Client,
+    plane: &Plane,
+) -> Result<Through, Refusal> {
+    let total = service.dial_timeout.unwrap_or(plane.options.deadlines.dial);
+    let mut budget = Budget::new(&plane.options, total, service.retries);
+    let forwarder = match goal {
+        Goal::Asked(target) => return reach_target(service, target, client, plane, &mut budget).await,
+        Goal::Fixed(forwarder) => forwarder,
+    };
+    let draw = forwarder.group.draw(client.ip, &plane.options.random);
+    let mut tried = BTreeSet::new();
+    let mut last = Refusal::Time;
+    while let Some(attempt) = forwarder.group.pick(|i| tried.contains(&i), &draw, &plane.options.clock) {
+        if budget.left().is_zero() {
+            break;
+        }
+        tried.insert(attempt.index());
+        budget.renew_attempts(service.retries);
+        let target = &forwarder.targets[attempt.index()];
+        match reach_target(service, target, client, plane, &mut budget).await {
+            Ok(through) => {
+                attempt.succeed();
+                return Ok(through);
+            }
+            Err(refusal) if refusal.blames_target() => {
+                attempt.count_failure();
+                if attempt.mark() {
+                    tracing::info!(service = service.name, %target, %refusal, "target is left out");
+                }
+                last = refusal;
+            }
+            Err(refusal) => return Err(refusal),
+        }
+    }
+    Err(last)
+}
+
+async fn reach_target(
+    service: &Service,
+    target: &HostPort,
+    client: &mut Client,
+    plane: &Plane,
+    budget: &mut Budget,
+) -> Result<Through, Refusal> {
+    let Some(name) = &service.chain else { return direct(service, target, plane, budget).await };
+    // Resolved once: this connection keeps the chain it starts with.
+    let Some(chain) = plane.registry.get(name) else { return Err(Refusal::NoChain(name.clone())) };
+    crate::chain::dial::reach(&chain, target, service.interface.as_ref(), client, budget)
+        .await
+        .map_err(|failure| Refusal::Chain { name: name.clone(), failure })
+}
+
+async fn direct(
+    service: &Service,
+    target: &HostPort,
+    plane: &Plane,
+    budget: &mut Budget,
+) -> Result<Through, Refusal> {
+    let mut last = Refusal::Time;
+    while budget.take() {
+        let deadline = plane.options.deadlines.connect.min(budget.left());
+        match crate::net::connect(target, service.interface.as_ref(), deadline).await {
+            Ok(tcp) => return Ok(Through { stream: Stream::Tcp(tcp), open: Vec::new() }),
+            Err(error) => last = Refusal::Direct { target: target.clone(), error },
+        }
+        if !budget.another_round().await {
+            break;
+        }
+    }
+    Err(last)
+}

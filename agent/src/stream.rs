@@ -1,0 +1,98 @@
+//! Connections of any kind, plain or layered.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// A protocol on top of a TCP connection.
+pub trait Layer: AsyncRead + AsyncWrite + Send + Unpin {
+    /// The connection at the bottom.
+    fn tcp(&self) -> &TcpStream;
+}
+
+/// A connection. Plain TCP is kept apart, since the kernel can do more for it.
+pub enum Stream {
+    /// Nothing on top.
+    Tcp(TcpStream),
+    /// Something on top.
+    Layered(Box<dyn Layer>),
+}
+
+impl Stream {
+    /// The connection at the bottom.
+    pub fn tcp(&self) -> &TcpStream {
+        match self {
+            Stream::Tcp(tcp) => tcp,
+            Stream::Layered(layer) => layer.tcp(),
+        }
+    }
+
+    /// Ends the connection with a reset, so that the peer does not take what it got for the whole.
+    pub fn abort(self) {
+        crate::net::reset_on_close(self.tcp());
+    }
+}
+
+impl Layer for tokio_rustls::client::TlsStream<Stream> {
+    fn tcp(&self) -> &TcpStream {
+        self.get_ref().0.tcp()
+    }
+}
+
+impl Layer for tokio_rustls::server::TlsStream<Stream> {
+    fn tcp(&self) -> &TcpStream {
+        self.get_ref().0.tcp()
+    }
+}
+
+macro_rules! inner {
+    ($self:ident, $inner:ident => $call:expr) => {
+        match $self.get_mut() {
+            Stream::Tcp($inner) => {
+                let $inner = Pin::new($inner);
+                $call
+            }
+            Stream::Layered($inner) => {
+                let $inner = Pin::new($inner);
+                $call
+            }
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        inner!(self, inner => inner.poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        inner!(self, inner => inner.poll_write(cx, buf))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        inner!(self, inner => inner.poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        inner!(self, inner => inner.poll_shutdown(cx))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        inner!(self, inner => inner.poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Stream::Tcp(tcp) => tcp.is_write_vectored(),
+            Stream::Layered(layer) => layer.is_write_vectored(),
+        }
+    }
+}

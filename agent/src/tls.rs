@@ -1,0 +1,226 @@
+//! TLS in both roles, with GOST's options and defaults.
+
+use crate::net::within;
+use crate::stream::Stream;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme,
+};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use shared::gost::TlsConfig;
+use std::io;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(ring::default_provider()));
+
+/// Without verification there is one configuration for all, so that sessions resume across chains and swaps.
+static UNVERIFIED: LazyLock<Result<Arc<ClientConfig>, String>> =
+    LazyLock::new(|| client_config(&TlsConfig::default()).map(Arc::new));
+
+/// The certificate of listeners that have none configured; made once per process.
+static SELF_SIGNED: LazyLock<Result<Arc<ServerConfig>, String>> = LazyLock::new(|| {
+    let made = rcgen::generate_simple_self_signed(vec!["exitpilot.invalid".to_owned()])
+        .map_err(|error| format!("cannot make a certificate: {error}"))?;
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())
+        .map_err(|error| format!("cannot make a key: {error}"))?;
+    server_config(None, vec![made.cert.der().clone()], key).map(Arc::new)
+});
+
+/// The client's side of TLS towards one node.
+#[derive(Clone)]
+pub struct TlsClient {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl TlsClient {
+    /// `host` is the host of the node, the name unless the options say another. Reads the files the options name.
+    pub fn new(options: Option<&TlsConfig>, host: &str) -> Result<Self, String> {
+        let name = options.and_then(|options| options.server_name.as_deref()).unwrap_or(host);
+        let name =
+            ServerName::try_from(name.to_owned()).map_err(|_| format!("`{name}` is no server name"))?;
+        let plain =
+            |o: &TlsConfig| !o.secure && o.ca_file.is_none() && o.cert_file.is_none() && o.key_file.is_none();
+        let config = match options {
+            Some(options) if !plain(options) => Arc::new(client_config(options)?),
+            Some(_) | None => UNVERIFIED.clone()?,
+        };
+        Ok(Self { config, name })
+    }
+
+    /// Does the handshake within `deadline`.
+    pub async fn handshake(&self, stream: Stream, deadline: Duration) -> io::Result<Stream> {
+        let connector = TlsConnector::from(self.config.clone());
+        let stream = within(deadline, connector.connect(self.name.clone(), stream)).await?;
+        Ok(Stream::Layered(Box::new(stream)))
+    }
+}
+
+/// The server's side of TLS of one listener.
+#[derive(Clone)]
+pub struct TlsServer(TlsAcceptor);
+
+impl TlsServer {
+    /// Without certificate the process's self-signed one is used, as GOST does. Reads the files the options name.
+    pub fn new(options: Option<&TlsConfig>) -> Result<Self, String> {
+        let config = match options {
+            None => SELF_SIGNED.clone()?,
+            Some(options) if options.cert_file.is_none() && options.key_file.is_none() => {
+                if options.ca_file.is_some() {
+                    return Err("caFile needs certFile and keyFile beside it".to_owned());
+                }
+                SELF_SIGNED.clone()?
+            }
+            Some(options) => {
+                let (certificates, key) = own_certificate(options)?
+                    .ok_or_else(|| "certFile and keyFile belong together".to_owned())?;
+                Arc::new(server_config(options.ca_file.as_deref(), certificates, key)?)
+            }
+        };
+        Ok(Self(TlsAcceptor::from(config)))
+    }
+
+    /// Does the handshake within `deadline`.
+    pub async fn handshake(&self, stream: Stream, deadline: Duration) -> io::Result<Stream> {
+        let stream = within(deadline, self.0.accept(stream)).await?;
+        Ok(Stream::Layered(Box::new(stream)))
+    }
+}
+
+fn client_config(options: &TlsConfig) -> Result<ClientConfig, String> {
+    let authorities = options.ca_file.as_deref().map(certificates).transpose()?.unwrap_or_default();
+    let chain = if options.secure || !authorities.is_empty() {
+        let mut roots = RootCertStore::empty();
+        if authorities.is_empty() {
+            roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        }
+        roots.add_parsable_certificates(authorities.iter().cloned());
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), PROVIDER.clone()).build();
+        Some(verifier.map_err(|error| format!("caFile: {error}"))?)
+    } else {
+        None
+    };
+    let verifier = Verifier { chain, pinned: authorities, check_name: options.secure };
+    let builder = ClientConfig::builder_with_provider(PROVIDER.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier));
+    match own_certificate(options)? {
+        None => Ok(builder.with_no_client_auth()),
+        Some((certificates, key)) => {
+            builder.with_client_auth_cert(certificates, key).map_err(|error| format!("certFile: {error}"))
+        }
+    }
+}
+
+fn server_config(
+    client_authorities: Option<&str>,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<ServerConfig, String> {
+    let builder = ServerConfig::builder_with_provider(PROVIDER.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let builder = match client_authorities {
+        None => builder.with_no_client_auth(),
+        Some(file) => {
+            let mut roots = RootCertStore::empty();
+            roots.add_parsable_certificates(certificates(file)?);
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), PROVIDER.clone()).build();
+            builder.with_client_cert_verifier(verifier.map_err(|error| format!("caFile: {error}"))?)
+        }
+    };
+    builder.with_single_cert(chain, key).map_err(|error| format!("certFile: {error}"))
+}
+
+type OwnCertificate = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn own_certificate(options: &TlsConfig) -> Result<Option<OwnCertificate>, String> {
+    match (&options.cert_file, &options.key_file) {
+        (None, None) => Ok(None),
+        (Some(cert), Some(key)) => {
+            let key = PrivateKeyDer::from_pem_file(key).map_err(|error| format!("keyFile {key}: {error}"))?;
+            Ok(Some((certificates(cert)?, key)))
+        }
+        (Some(_), None) | (None, Some(_)) => Err("certFile and keyFile belong together".to_owned()),
+    }
+}
+
+fn certificates(file: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match read {
+        Ok(list) if list.is_empty() => Err(format!("{file}: no certificate inside")),
+        Ok(list) => Ok(list),
+        Err(error) => Err(format!("{file}: {error}")),
+    }
+}
+
+/// Verifies as GOST does: nothing by default, the chain with an authority file, chain and name when `secure`.
+#[derive(Debug)]
+struct Verifier {
+    chain: Option<Arc<WebPkiServerVerifier>>,
+    /// Certificates of the authority file. One of them presented by the server itself is as good as signed by it,
+    /// although a self-signed one with the authority flag is none for a leaf otherwise.
+    pinned: Vec<CertificateDer<'static>>,
+    check_name: bool,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
+        if self.pinned.contains(end_entity) {
+            if self.check_name {
+                let parsed = ParsedCertificate::try_from(end_entity)?;
+                rustls::client::verify_server_name(&parsed, server_name)?;
+            }
+            return Ok(ServerCertVerified::assertion());
+        }
+        match chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if !self.check_name => Ok(ServerCertVerified::assertion()),
+            outcome => outcome,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, dss, &PROVIDER.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, dss, &PROVIDER.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        PROVIDER.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+#[path = "tls_tests.rs"]
+mod tests;
