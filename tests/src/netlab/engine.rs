@@ -6,7 +6,6 @@
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -15,13 +14,12 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
-use nix::unistd::gettid;
 use tun_rs::SyncDevice;
 
 use super::error::LabError;
 use super::network::Network;
+use super::punctual::be_punctual;
 use crate::clock;
 
 /// Packets read from one host before the others and what is due get their turn.
@@ -142,26 +140,6 @@ impl Engine {
             let late = self.now().saturating_sub(due);
             self.network.delivered(packet, late, accepted);
         }
-    }
-}
-
-/// Asks the kernel to wake this thread in time. Where it does not agree, the lab is only less exact.
-fn be_punctual() {
-    // A timer may otherwise be up to 50 µs late to save power.
-    if let Err(error) = set_timerslack(1) {
-        tracing::debug!(%error, "the lab's timer keeps its slack");
-    }
-    // What is tested must not slow down the network it is tested on. There is no safe call for this; the program
-    // takes a thread's id as well.
-    let thread = gettid().to_string();
-    let command = Command::new("renice").args(["-n", "-10", "-p", &thread]).stdin(Stdio::null()).output();
-    match command {
-        Ok(output) if output.status.success() => {}
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            tracing::debug!(said = said.trim(), "the lab runs with ordinary priority");
-        }
-        Err(error) => tracing::debug!(%error, "the lab runs with ordinary priority"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is asked of a link. Plain data; [`super::link`] turns it into decisions.
+//! What is asked of a link. Plain data; `link` turns it into decisions.
 
 use std::time::Duration;
 

@@ -16,15 +16,19 @@
 //! and is written once. Handshakes, retransmissions and resets are the kernel's own, so what is measured here is
 //! measured as outside.
 //!
-//! - [`wire`] reads the header, [`link`] decides, [`queue`] keeps order, [`network`] joins them: pure, time and seed
+//! - `wire` reads the header, `link` decides, `queue` keeps order, `network` joins them: pure, time and seed
 //!   are given, tested without a network.
-//! - [`engine`] is the thread that owns all of that and the devices; changes are closures sent to it, so a change is
+//! - `engine` is the thread that owns all of that and the devices; changes are closures sent to it, so a change is
 //!   in effect when the call that made it returns.
-//! - [`namespace`] and [`host`] make the namespaces, and sockets and processes in them; [`publish`] lets a browser in.
-//! - [`script`] and [`trace`] change links over time.
+//! - `namespace` and `host` make the namespaces, and sockets and processes in them; `publish` lets a browser in.
+//! - `script` and `trace` change links over time.
 //!
 //! **Same seed, same fate**: each direction draws from its own generator, seeded by the lab's seed and both names, a
 //! fixed number of values for each packet. The n-th packet of a direction has the same fate in each run.
+//!
+//! **Time**: the thread asks for real-time scheduling ([`be_punctual`]), so that what is tested cannot slow down the
+//! network it is tested on. Packets are never early; rootless and on a busy machine they may be milliseconds late, which
+//! [`LabStats::lateness`] tells.
 //!
 //! **Order** is kept unless reordering is asked for, also when a delay is shortened: packets do not overtake.
 //!
@@ -55,6 +59,7 @@ mod link;
 mod namespace;
 mod network;
 mod publish;
+mod punctual;
 mod queue;
 mod script;
 mod stats;
@@ -74,6 +79,8 @@ pub use error::LabError;
 pub use host::Host;
 pub use impairment::{Burst, Impairment, ImpairmentError, MAX_TIME, Rate, Reorder};
 pub use link::Passage;
+pub use namespace::sweep;
+pub use punctual::be_punctual;
 pub use script::{Applied, Change, Playback, Script};
 pub use stats::{DropReason, LabStats, Lateness, LinkStats};
 pub use trace::{Trace, TraceError, TracePoint};

@@ -133,8 +133,9 @@ fn try_out() -> Result<(), LabError> {
     namespace.configure(Ipv4Addr::new(10, 66, 0, 1))
 }
 
-/// Removes namespaces of processes that are gone, and ends the programs still running in them.
-pub(crate) fn sweep() {
+/// Removes the namespaces of labs whose process is gone, and ends the programs still running in them. The first lab of
+/// a process does it too.
+pub fn sweep() {
     for folder in [NAMESPACES, ETC] {
         let Ok(entries) = fs::read_dir(folder) else { continue };
         for entry in entries.flatten() {

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use tests::netlab::Impairment;
+use tests::netlab::{Impairment, be_punctual};
 
 use crate::measure::{MS, Train, connect_times, lab, median, pair, send_numbered};
 
 #[tokio::test]
 async fn a_tcp_ping_takes_what_was_asked_at_the_median() {
     let Some(lab) = lab("rtt") else { return };
+    be_punctual();
     let measure = async |round_trip: u32| {
         let (a, b) =
             (lab.host(&format!("a-{round_trip}")).unwrap(), lab.host(&format!("b-{round_trip}")).unwrap());
@@ -28,6 +29,7 @@ async fn a_tcp_ping_takes_what_was_asked_at_the_median() {
 #[tokio::test]
 async fn each_direction_has_its_own_delay() {
     let Some((lab, a, b)) = pair("oneway") else { return };
+    be_punctual();
     lab.link(&a, &b).set(Impairment::delay(MS * 30)).unwrap();
     let train = Train { count: 100, bytes: 100, burst: 1, gap: MS };
     for (from, to, asked) in [(&a, &b, MS * 30), (&b, &a, Duration::ZERO)] {
@@ -42,6 +44,7 @@ async fn each_direction_has_its_own_delay() {
 #[tokio::test]
 async fn jitter_stays_in_its_bounds_and_fills_them() {
     let Some((lab, a, b)) = pair("jitter") else { return };
+    be_punctual();
     lab.link(&a, &b).set(Impairment::delay(MS * 20).jitter(MS * 10)).unwrap();
     // Further apart than the jitter is wide, so that order does not bend the distribution.
     let train = Train { count: 150, bytes: 100, burst: 1, gap: MS * 21 };

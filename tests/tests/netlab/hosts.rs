@@ -1,6 +1,6 @@
 //! Hosts: what runs on them, how they are reached, what is left of them.
 
-use std::io::{Read, Write};
+use std::io::{BufRead as _, Read, Write};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Stdio;
@@ -142,6 +142,50 @@ async fn nothing_is_left_of_a_lab_and_its_hosts_say_so() {
         assert!(!Path::new("/etc/netns").join(host.namespace()).exists());
         assert_eq!(host.udp_socket(0).unwrap_err().kind(), std::io::ErrorKind::NotConnected);
         assert!(host.run(|| ()).is_err());
+    }
+}
+
+/// In the process that is killed: a lab with a program that outlives it.
+const VICTIM: &str = "NETLAB_TEST_VICTIM";
+
+#[test]
+fn what_a_killed_process_left_is_removed() {
+    if std::env::var_os(VICTIM).is_some() {
+        let (_lab, a, _) = pair("victim").unwrap();
+        let mut program = a.command("sleep").arg("600").spawn().unwrap();
+        println!("VICTIM {} {}", a.namespace(), program.id());
+        program.wait().unwrap();
+        panic!("not killed");
+    }
+    let Some(lab) = lab("sweep") else { return };
+    let mut victim = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture", "hosts::what_a_killed_process_left_is_removed"])
+        .env(VICTIM, "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = std::io::BufReader::new(victim.stdout.take().unwrap()).lines();
+    let told =
+        lines.map_while(Result::ok).find_map(|line| line.strip_prefix("VICTIM ").map(str::to_owned)).unwrap();
+    let (namespace, program) = told.split_once(' ').unwrap();
+    let own = lab.host("a").unwrap();
+
+    tests::netlab::sweep();
+    assert!(namespace_exists(namespace), "its process is alive");
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    assert!(namespace_exists(namespace), "nobody has removed it");
+    tests::netlab::sweep();
+    assert!(!namespace_exists(namespace));
+    assert!(!Path::new("/etc/netns").join(namespace).exists());
+    assert!(namespace_exists(own.namespace()), "the living keep theirs");
+
+    // Ended, and at most waiting for whoever inherited it to take note.
+    let status = format!("/proc/{program}/stat");
+    let start = tests::clock::now();
+    while std::fs::read_to_string(&status).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(start.elapsed() < LIMIT, "{program} still runs");
+        std::thread::yield_now();
     }
 }
 

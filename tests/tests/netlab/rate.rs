@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tests::clock;
-use tests::netlab::{DropReason, Impairment, Rate};
+use tests::netlab::{DropReason, Impairment, Rate, be_punctual};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -13,6 +13,7 @@ use crate::measure::{LIMIT, MS, Train, pair, send_numbered};
 #[tokio::test]
 async fn udp_gets_the_rate_and_no_more_than_the_queue() {
     let Some((lab, a, b)) = pair("rate") else { return };
+    be_punctual();
     // 1,000 bytes of IP packet every millisecond; twice that is offered for a second.
     let rate = Rate { bits_per_second: 8_000_000, burst_bytes: 3000, queue_bytes: 50_000 };
     lab.link(&a, &b).set(Impairment::default().rate(rate)).unwrap();
@@ -34,6 +35,7 @@ async fn udp_gets_the_rate_and_no_more_than_the_queue() {
 #[tokio::test]
 async fn tcp_fills_the_rate() {
     let Some((lab, a, b)) = pair("tcprate") else { return };
+    be_punctual();
     let rate = Rate::bits_per_second(20_000_000);
     lab.link(&a, &b).set_both(Impairment::delay(MS * 5).rate(rate)).unwrap();
     let listener = TcpListener::from_std(b.tcp_listener(0).unwrap()).unwrap();
