@@ -92,6 +92,12 @@ fn a_black_hole_is_one_way() {
     send(&mut network, MS, 1, address(0), 2);
     assert_eq!(deliver(&mut network, MS), [(MS, 1, 1)]);
     assert_eq!(network.link_stats("b", "a").unwrap().dropped(DropReason::BlackHole), 1);
+    // What was on the way falls in, too.
+    network.apply(&Change::set("a", "c", Impairment::delay(10 * MS)));
+    send(&mut network, MS, 0, address(2), 3);
+    network.apply(&Change::black_hole("a", "c"));
+    assert_eq!(deliver(&mut network, 20 * MS), []);
+    assert_eq!(network.link_stats("a", "c").unwrap().dropped(DropReason::BlackHole), 1);
 }
 
 #[test]
