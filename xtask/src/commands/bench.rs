@@ -25,6 +25,9 @@ pub(crate) fn run(project: &Project, arguments: &Arguments) -> Result<bool> {
         .flat_map(|package| package.targets("bench").into_iter().map(|bench| (bench, package.name.as_str())))
         .collect();
     known.sort_unstable();
+    if known.is_empty() {
+        bail!("there are no benchmarks yet");
+    }
     let names = || known.iter().map(|(bench, _)| *bench).collect::<Vec<_>>().join(", ");
     let json = arguments.json.as_deref().map(absolute).transpose()?;
     let cache = Cache::open()?;
@@ -36,9 +39,6 @@ pub(crate) fn run(project: &Project, arguments: &Arguments) -> Result<bool> {
         };
         one(project, &cache, package, bench, json.as_deref())?;
         return Ok(true);
-    }
-    if known.is_empty() {
-        bail!("there are no benchmarks yet");
     }
     let mut results = Map::new();
     for (bench, package) in &known {

@@ -28,11 +28,17 @@ pub(crate) fn run(project: &Project) -> Result<bool> {
     });
     steps.run("clippy for wasm", || {
         setup::ensure(project, &cache, &[Part::WasmStd])?;
-        let mut cargo = project.cargo(["clippy", "-p", "shared", "-p", "frontend"]);
-        cargo.args(["--target", "wasm32-unknown-unknown", "--", "-D", "warnings"]);
-        if let Some(name) = setup::wasm_toolchain(&cache) {
-            cargo.env("RUSTUP_TOOLCHAIN", name).env_remove("LD_LIBRARY_PATH");
+        // The makeshift toolchain has no clippy; that the code compiles is what remains to be seen.
+        let toolchain = setup::wasm_toolchain(&cache);
+        if toolchain.is_some() {
+            println!("SKIPPED: Debian's rustc has no clippy, only checking");
         }
+        let mut cargo = project.cargo([if toolchain.is_some() { "check" } else { "clippy" }]);
+        cargo.args(["-p", "shared", "-p", "frontend", "--target", "wasm32-unknown-unknown"]);
+        match toolchain {
+            Some(name) => cargo.env("RUSTUP_TOOLCHAIN", name).env_remove("LD_LIBRARY_PATH"),
+            None => cargo.args(["--", "-D", "warnings"]),
+        };
         run::shown(&mut cargo).map(|()| true)
     });
     steps.run("test", || test::run(project, &test::Arguments::default()));

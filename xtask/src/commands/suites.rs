@@ -114,9 +114,7 @@ impl Suite {
             Self::Api => steps_of(tests_of(project, "server")),
             Self::Wasm => {
                 let target = ["--target", "wasm32-unknown-unknown"];
-                let shared = Step::new(
-                    &[&["-p", "shared", "--all-features", "--lib", "--tests"], &target[..]].concat(),
-                );
+                let shared = Step::new(&[&["-p", "shared", "--lib", "--tests"], &target[..]].concat());
                 vec![Step { wasm: true, ..shared }]
             }
             // Timing is measured there, so one test at a time; and before the others, which build on it.

@@ -3,6 +3,8 @@
 pub(crate) mod apt;
 mod page_tools;
 mod peers;
+mod rust_source;
+mod scratch;
 mod wasm_std;
 
 pub(crate) use page_tools::{TRUNK_VERSION, WASM_OPT_VERSION, trunk_dir, wasm_bindgen_dir, wasm_opt_dir};
