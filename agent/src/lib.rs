@@ -1,1 +1,25 @@
+//! The agent on a node: takes orders from a panel and relays traffic.
+//!
+//! ```text
+//! link → commands → runtime → { registry, service, chain, relay }, probe
+//! ```
 
+pub mod chain;
+pub mod cli;
+pub mod clock;
+pub mod commands;
+pub mod daemon;
+pub mod document;
+pub mod link;
+pub mod metadata;
+pub mod net;
+pub mod options;
+pub mod probe;
+pub mod registry;
+pub mod relay;
+pub mod runtime;
+pub mod service;
+pub mod standalone;
+pub mod state;
+pub mod stream;
+pub mod tls;

@@ -1,0 +1,143 @@
+//! The command line.
+
+use crate::link::{PanelAddress, Secret};
+use anyhow::Context as _;
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Relays traffic on a node, as a panel or a file says.
+#[derive(Debug, Parser)]
+#[command(
+    name = "exitpilot-agent",
+    version,
+    args_conflicts_with_subcommands = true,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Option<Action>,
+    /// Run this file (GOST's YAML or JSON) without a panel; SIGHUP reads it again.
+    #[arg(short = 'C', value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Form of the log on standard error.
+    #[arg(long, value_enum, default_value_t, global = true, env = "EXITPILOT_AGENT_LOG")]
+    pub log: LogForm,
+}
+
+/// Subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Obey a panel.
+    Run(RunArgs),
+    /// Validate a file and say every problem; nothing is started.
+    Check {
+        /// The file.
+        #[arg(short = 'C', value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// Print a completion script.
+    Completion {
+        /// For this shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// host:port, ws://host[:port][/prefix] or wss://…; without a scheme wss is tried before ws.
+    #[arg(long, env = "EXITPILOT_AGENT_PANEL")]
+    pub panel: PanelAddress,
+    /// Secret of this node. Others on the machine can read a command line: prefer --secret-file or the variable.
+    #[arg(long, env = "EXITPILOT_AGENT_SECRET", hide_env_values = true, conflicts_with = "secret_file")]
+    secret: Option<String>,
+    /// File with the secret of this node.
+    #[arg(long, env = "EXITPILOT_AGENT_SECRET_FILE", value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+    /// PEM file of a further certificate authority for wss.
+    #[arg(long, env = "EXITPILOT_AGENT_PANEL_CA", value_name = "FILE")]
+    pub panel_ca: Option<PathBuf>,
+    /// Folder of the last accepted configuration.
+    #[arg(long, env = "EXITPILOT_AGENT_STATE_DIR", default_value = "/var/lib/exitpilot-agent")]
+    pub state_dir: PathBuf,
+}
+
+/// Form of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogForm {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+impl RunArgs {
+    /// The secret from wherever it was given.
+    pub fn secret(&self) -> anyhow::Result<Secret> {
+        let text = match (&self.secret, &self.secret_file) {
+            (Some(text), _) => text.clone(),
+            (None, Some(path)) => std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read the secret from {}", path.display()))?,
+            (None, None) => anyhow::bail!(
+                "give the node secret: --secret-file FILE, EXITPILOT_AGENT_SECRET or --secret SECRET"
+            ),
+        };
+        Secret::new(&text).context("the node secret is empty")
+    }
+}
+
+/// The completion script for `shell`.
+pub fn completion(shell: clap_complete::Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "exitpilot-agent", &mut script);
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+        assert!(!completion(clap_complete::Shell::Bash).is_empty());
+    }
+
+    #[test]
+    fn both_ways_to_run() {
+        let cli = parse("exitpilot-agent run --panel panel.example:6365 --secret 00ff --log json").unwrap();
+        assert_eq!(cli.log, LogForm::Json);
+        let Some(Action::Run(args)) = cli.command else { panic!("not run") };
+        assert_eq!(args.secret().unwrap(), Secret::new("00ff").unwrap());
+        let cli = parse("exitpilot-agent -C gost.yaml").unwrap();
+        assert!(cli.command.is_none() && cli.config.is_some());
+        for wrong in [
+            "exitpilot-agent",
+            "exitpilot-agent -C gost.yaml run --panel a:1 --secret x",
+            "exitpilot-agent run --panel http://a --secret x",
+            "exitpilot-agent run --panel a:1 --secret x --secret-file y",
+            "exitpilot-agent check",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_secret_is_read_from_a_file_and_never_blank() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let line = format!("exitpilot-agent run --panel a:1 --secret-file {}", file.path().display());
+        let secret = || match parse(&line).unwrap().command {
+            Some(Action::Run(args)) => args.secret(),
+            _ => panic!("not run"),
+        };
+        assert!(secret().is_err());
+        std::fs::write(file.path(), "00ff\n").unwrap();
+        assert_eq!(secret().unwrap(), Secret::new("00ff").unwrap());
+    }
+}

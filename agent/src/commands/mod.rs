@@ -1,0 +1,258 @@
+//! Carrying out what the panel asks.
+//!
+//! A command is parsed completely before anything happens. Commands for the same service or chain run in arrival
+//! order, others at the same time. Probes have their own queue, so they never delay a change and are never delayed by
+//! one.
+
+mod lanes;
+
+use crate::probe::Prober;
+use crate::runtime::{Change, Runtime};
+use crate::state::Saver;
+use lanes::Lanes;
+use serde_json::Value;
+use shared::link::{Command, Frame, chain_key, service_key};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Changes accepted and not finished. Beyond it a command is answered `success:false` with a text that begins with
+/// `busy`: it has no effect, and the panel sends it again when it compares what should run with what runs.
+pub const MAX_CHANGES: usize = 1024;
+
+/// Commands of peer panels that this agent knows and cannot do.
+const UNSUPPORTED: [&str; 10] = [
+    "AddLimiters",
+    "UpdateLimiters",
+    "DeleteLimiters",
+    "AddCLimiters",
+    "UpdateCLimiters",
+    "DeleteCLimiters",
+    "UdpPing",
+    "ServiceMonitorCheck",
+    "UpgradeAgent",
+    "RollbackAgent",
+];
+
+/// Executes commands. Lives longer than a connection to the panel: the order of commands holds across reconnects.
+#[derive(Clone)]
+pub struct Commands {
+    runtime: Runtime,
+    saver: Saver,
+    prober: Prober,
+    lanes: Lanes,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// Where answers go: the queue of the connection on which the command came. Answers to a connection that is gone are
+/// dropped; after a reconnect the panel reads the digests of the hello instead.
+#[derive(Clone, Debug)]
+pub struct Replies(pub mpsc::Sender<Frame>);
+
+impl Replies {
+    /// Sends at once or not at all; for refusals, which cost nothing to produce.
+    fn offer(&self, frame: Frame) {
+        if self.0.try_send(frame).is_err() {
+            tracing::warn!("an answer was dropped: the panel does not read as fast as it asks");
+        }
+    }
+}
+
+impl Commands {
+    /// `tasks` and `stop` bound the life of running commands.
+    pub fn new(
+        runtime: Runtime,
+        saver: Saver,
+        prober: Prober,
+        tasks: TaskTracker,
+        stop: CancellationToken,
+    ) -> Self {
+        Self { runtime, saver, prober, lanes: Lanes::new(MAX_CHANGES), tasks, stop }
+    }
+
+    /// Takes a received frame. Returns at once; the answer comes through `replies`.
+    pub fn handle(&self, frame: Frame, replies: &Replies) {
+        // The peer's panel sends it and expects no answer.
+        if frame.kind == "call" {
+            return;
+        }
+        let Frame { kind, request_id, .. } = &frame;
+        let answer = Answer { kind: kind.clone(), request_id: request_id.clone(), replies: replies.clone() };
+        match Command::from_frame(&frame) {
+            Err(error) => {
+                tracing::warn!("refused a command: {error}");
+                answer.refuse(error.detail);
+            }
+            Ok(Command::TcpPing(ping)) => match self.prober.admit_ping(ping) {
+                Ok(ping) => self.probe(answer, async move { ping.run().await.map(to_value) }),
+                Err(refused) => answer.refuse(refused.to_string()),
+            },
+            Ok(Command::ProbeBatch(batch)) => match self.prober.admit_batch(batch) {
+                Ok(batch) => self.probe(answer, async move { batch.run().await.map(to_value) }),
+                Err(refused) => answer.refuse(refused.to_string()),
+            },
+            Ok(Command::SetProtocol(blocked)) => answer.offer(set_protocol(&blocked)),
+            Ok(Command::Unknown(kind)) => {
+                if UNSUPPORTED.contains(&kind.as_str()) {
+                    answer.refuse(format!("{kind} is not supported by this agent yet"));
+                } else {
+                    let unknown = Answer { kind: "UnknownCommand".to_owned(), ..answer };
+                    unknown.refuse(format!("unknown command {kind}"));
+                }
+            }
+            Ok(command) => match to_change(command) {
+                Ok((keys, change)) => self.change(answer, keys, change),
+                Err(reason) => answer.refuse(reason),
+            },
+        }
+    }
+
+    fn change(&self, answer: Answer, keys: Vec<String>, change: Change) {
+        let Some(turn) = self.lanes.turn(keys.clone()) else {
+            answer.refuse(format!("busy: {MAX_CHANGES} changes are waiting"));
+            return;
+        };
+        let (runtime, saver, stop) = (self.runtime.clone(), self.saver.clone(), self.stop.clone());
+        self.tasks.spawn(async move {
+            let work = async {
+                turn.begin().await;
+                let outcome = match runtime.apply(change).await {
+                    Ok(()) => saver.save().await.map_err(|reason| format!("applied but not saved: {reason}")),
+                    Err(error) => Err(error.to_string()),
+                };
+                match &outcome {
+                    Ok(()) => tracing::info!(command = answer.kind, objects = keys.join(" "), "done"),
+                    Err(reason) => {
+                        tracing::warn!(command = answer.kind, objects = keys.join(" "), "refused: {reason}");
+                    }
+                }
+                // The next command for the object may begin; sending the answer is no part of the turn.
+                drop(turn);
+                answer.send(outcome.map(|()| Value::Null)).await;
+            };
+            tokio::select! {
+                () = work => {}
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+
+    fn probe(
+        &self,
+        answer: Answer,
+        work: impl Future<Output = Option<Result<Value, String>>> + Send + 'static,
+    ) {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            let work = async {
+                match work.await {
+                    Some(outcome) => answer.send(outcome).await,
+                    None => tracing::warn!(command = answer.kind, "too late for an answer, dropped"),
+                }
+            };
+            tokio::select! {
+                () = work => {}
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+}
+
+/// What is needed to answer one command.
+struct Answer {
+    kind: String,
+    request_id: Option<String>,
+    replies: Replies,
+}
+
+impl Answer {
+    async fn send(self, outcome: Result<Value, String>) {
+        // An error means that the connection is gone.
+        let _ = self.replies.0.send(Frame::answer(&self.kind, self.request_id, outcome)).await;
+    }
+
+    fn offer(self, outcome: Result<Value, String>) {
+        self.replies.offer(Frame::answer(&self.kind, self.request_id, outcome));
+    }
+
+    fn refuse(self, reason: String) {
+        self.offer(Err(reason));
+    }
+}
+
+fn to_value<T: serde::Serialize>(result: T) -> Result<Value, String> {
+    serde_json::to_value(result).map_err(|error| error.to_string())
+}
+
+/// The objects a command touches and the change it asks for.
+fn to_change(command: Command) -> Result<(Vec<String>, Change), String> {
+    let keys_of = |names: &[String]| names.iter().map(|name| service_key(name)).collect::<Vec<_>>();
+    Ok(match command {
+        Command::AddService(services) => {
+            let names: Vec<String> = services.iter().map(|service| service.name.clone()).collect();
+            (keys_of(&names), Change::AddServices(services))
+        }
+        Command::UpdateService(services) => {
+            let names: Vec<String> = services.iter().map(|service| service.name.clone()).collect();
+            (keys_of(&names), Change::UpsertServices(services))
+        }
+        Command::DeleteService(names) => (keys_of(&names), Change::DeleteServices(names)),
+        Command::PauseService(names) => (keys_of(&names), Change::PauseServices(names)),
+        Command::ResumeService(names) => (keys_of(&names), Change::ResumeServices(names)),
+        Command::AddChains(chain) => (vec![chain_key(&chain.name)], Change::AddChain(chain)),
+        Command::UpdateChains(chain) => (vec![chain_key(&chain.name)], Change::UpsertChain(chain)),
+        Command::DeleteChains(name) => (vec![chain_key(&name)], Change::DeleteChain(name)),
+        Command::TcpPing(_) | Command::ProbeBatch(_) | Command::SetProtocol(_) | Command::Unknown(_) => {
+            return Err("not a change".to_owned());
+        }
+    })
+}
+
+/// Nothing blocked is what the agent does anyway. Blocking is refused: an acknowledged wish that is not fulfilled would
+/// be worse.
+fn set_protocol(blocked: &Value) -> Result<Value, String> {
+    let wanted: Vec<&str> = ["http", "tls", "socks"]
+        .into_iter()
+        .filter(|key| blocked.get(key).is_some_and(|flag| *flag != 0))
+        .collect();
+    if wanted.is_empty() {
+        Ok(Value::Null)
+    } else {
+        Err(format!("blocking {} is not supported by this agent yet", wanted.join(", ")))
+    }
+}
+
+/// A list of what this agent can do, for the panel's hello.
+pub fn capabilities() -> Vec<String> {
+    CAPABILITIES.iter().map(|capability| (*capability).to_owned()).collect()
+}
+
+const CAPABILITIES: [&str; 11] = [
+    "protocol:tcp",
+    "protocol:tls",
+    "strategy:fifo",
+    "strategy:round",
+    "strategy:rand",
+    "strategy:hash",
+    "probe-batch",
+    "digest",
+    "report",
+    "fail-closed",
+    "gap-free-swap",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_a_wish_to_block_nothing_is_granted() {
+        for granted in [json!({}), json!({"http": 0, "tls": 0}), Value::Null] {
+            assert_eq!(set_protocol(&granted), Ok(Value::Null));
+        }
+        let refused = set_protocol(&json!({"http": 1, "tls": 0, "socks": 1})).unwrap_err();
+        assert!(refused.contains("http, socks"), "{refused}");
+    }
+}
