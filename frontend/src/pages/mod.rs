@@ -1,6 +1,7 @@
 //! The screens.
 
 pub mod diagnose;
+pub mod editor;
 pub mod loaded;
 pub mod login;
 pub mod monitor;

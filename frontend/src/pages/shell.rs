@@ -1,7 +1,7 @@
 //! The frame around all screens: navigation, banners, and the dialog that asks for a new login.
 
 use super::login::LoginForm;
-use super::{monitor, tunnels};
+use super::{editor, monitor, tunnels};
 use crate::api::live::{Connection, use_live};
 use crate::api::session::{self, Session};
 use crate::api::client;
@@ -56,6 +56,8 @@ fn Screens() -> AnyView {
     view! {
         <FlatRoutes fallback=|| view! { <NotFound /> }.into_any()>
             <Route path=path!("/tunnels") view=|| view! { <tunnels::list::TunnelList /> }.into_any() />
+            <Route path=path!("/tunnels/new") view=|| view! { <editor::NewTunnel /> }.into_any() />
+            <Route path=path!("/tunnels/:id/edit") view=|| view! { <editor::EditTunnel /> }.into_any() />
             <Route path=path!("/tunnels/:id/monitor") view=|| view! { <monitor::MonitorPage /> }.into_any() />
         </FlatRoutes>
     }
