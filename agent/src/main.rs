@@ -8,7 +8,7 @@ use agent::standalone;
 use anyhow::Context as _;
 use clap::Parser as _;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -134,6 +134,7 @@ fn start_log(form: LogForm) -> anyhow::Result<()> {
     let filter =
         filter.add_directive("tungstenite=info".parse()?).add_directive("tokio_tungstenite=info".parse()?);
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = log.with_ansi(std::io::stderr().is_terminal());
     let started = match form {
         LogForm::Text => log.with_target(false).try_init(),
         LogForm::Json => log.json().flatten_event(true).try_init(),

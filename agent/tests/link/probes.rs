@@ -1,6 +1,6 @@
 //! Probes against what a network has to offer.
 
-use crate::panel::{Panel, Session, stopwatch};
+use crate::panel::{Panel, Session, patient, stopwatch};
 use crate::rig::{Agent, free_address};
 use shared::link::{Command, ProbeBatch, ProbeBatchResult, ProbeTarget, Sample, TcpPing, TcpPingResult};
 use socket2::{Domain, Socket, Type};
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 /// A port that answers nothing: the kernel drops a SYN when nobody takes the connections before it.
 pub(crate) struct BlackHole {
     listener: Socket,
-    _waiting: Vec<TcpStream>,
+    waiting: Vec<TcpStream>,
 }
 
 impl BlackHole {
@@ -19,16 +19,34 @@ impl BlackHole {
         let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
         listener.listen(0).unwrap();
-        let mut hole = Self { listener, _waiting: Vec::new() };
+        let mut hole = Self { listener, waiting: Vec::new() };
         let address = hole.address();
         // Full as soon as a connect gets no answer.
         while let Ok(stream) =
             tokio::time::timeout(Duration::from_millis(200), TcpStream::connect(address)).await
         {
-            hole._waiting.push(stream.unwrap());
-            assert!(hole._waiting.len() < 16, "the queue never fills");
+            hole.waiting.push(stream.unwrap());
+            assert!(hole.waiting.len() < 16, "the queue never fills");
         }
         hole
+    }
+
+    /// Waits until a SYN is on its way into the hole and takes all connections then, so that the next one is answered.
+    async fn open_when_asked(mut self) -> Self {
+        // State 02 is SYN_SENT; the port is in hexadecimal.
+        let asked = format!(":{:04X} 02 ", self.address().port());
+        let seen = async {
+            while !std::fs::read_to_string("/proc/net/tcp").unwrap().contains(&asked) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        patient("a SYN", seen).await;
+        self.listener.set_nonblocking(true).unwrap();
+        while let Ok((taken, _)) = self.listener.accept() {
+            taken.set_nonblocking(true).unwrap();
+            self.waiting.push(TcpStream::from_std(taken.into()).unwrap());
+        }
+        self
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -119,6 +137,19 @@ async fn a_batch_tells_every_kind_of_target_apart_and_a_dead_one_costs_one_timeo
     assert!(results[3].address.is_none() && results[0].address.is_some());
     // One after another the four lost samples alone would take 2400 ms.
     assert!((600..2400).contains(&took), "{took} ms");
+    agent.stop().await;
+}
+
+#[tokio::test]
+async fn a_lost_syn_shows_as_a_retransmission() {
+    let (mut session, agent, _state) = connected(true).await;
+    let hole = BlackHole::dig().await;
+    let target = ProbeTarget { id: 1, host: "127.0.0.1".into(), port: hole.address().port() };
+    // Longer than the second after which the kernel sends a lost SYN again.
+    let ask = ProbeBatch { targets: vec![target], count: 1, timeout_ms: 10_000, spacing_ms: 0 };
+    let (answer, _open) = tokio::join!(batch(&mut session, ask), hole.open_when_asked());
+    let [Sample::Ok { ms, retransmits }] = answer.results[0].samples[..] else { panic!("{answer:?}") };
+    assert!(retransmits >= 1 && ms >= 900.0, "{answer:?}");
     agent.stop().await;
 }
 
