@@ -1,4 +1,6 @@
-//! What the system is tested on and with: the network lab and the clock its tests read.
+//! What the system is tested and shown on and with: the network lab, the rig of real processes, and the demo.
 
 pub mod clock;
+pub mod demo;
 pub mod netlab;
+pub mod rig;
