@@ -37,7 +37,7 @@ impl<'a> MetadataReader<'a> {
                 let head = if known.ends_with('.') { key.get(..known.len()) } else { Some(key.as_str()) };
                 head.is_some_and(|head| head.eq_ignore_ascii_case(known))
             };
-            if !known.iter().any(|known| matches(known)) {
+            if !known.iter().any(matches) {
                 return Err(ConfigError::new(format!("{path}.{key}"), "is not supported"));
             }
         }

@@ -222,7 +222,8 @@ impl ListenAddress {
     }
 }
 
-fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
+/// Opens a listener at exactly this address.
+pub fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     if address.is_ipv6() {
         // `[::]` means IPv4 too, whatever the system's default says.

@@ -13,6 +13,7 @@ use shared::gost::{ChainConfig, GostConfig, ServiceConfig};
 use shared::link::{chain_key, service_key};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -149,7 +150,11 @@ impl Owner {
     }
 
     /// Binds the addresses that are new. `closed` receives the services whose listeners had to make room.
-    async fn bind(&mut self, plans: &mut [Plan], closed: &mut Vec<String>) -> Result<(), ApplyError> {
+    async fn bind(
+        &mut self,
+        plans: &mut [Plan],
+        closed: &mut Vec<(String, SocketAddr)>,
+    ) -> Result<(), ApplyError> {
         for at in 0..plans.len() {
             let plan = &plans[at];
             let kept = self.services.get(&plan.config.name).is_some_and(|entry| {
@@ -167,10 +172,10 @@ impl Owner {
                     if leaving.is_empty() {
                         return Err(listen_error(&plan.config, error));
                     }
-                    for name in leaving {
+                    for (name, local) in leaving {
                         if let Some(entry) = self.services.get_mut(&name) {
                             entry.close(Socket::Closed).await;
-                            closed.push(name);
+                            closed.push((name, local));
                         }
                     }
                     plans[at].address.listen().await
@@ -183,23 +188,27 @@ impl Owner {
         Ok(())
     }
 
-    /// The services that listen on `port` and will not, once the plans are carried out.
-    fn leaving(&self, plans: &[Plan], port: u16) -> Vec<String> {
-        let leaves = |plan: &&Plan| {
-            let Some(entry) = self.services.get(&plan.config.name) else { return false };
-            let listens = entry.listening().is_some_and(|listening| listening.local.port() == port);
-            listens && (plan.paused || entry.built().is_some_and(|built| built.address != plan.address))
+    /// The services that listen on `port` and will not, once the plans are carried out; with where they listen now.
+    fn leaving(&self, plans: &[Plan], port: u16) -> Vec<(String, SocketAddr)> {
+        let leaves = |plan: &Plan| {
+            let entry = self.services.get(&plan.config.name)?;
+            let local = entry.listening()?.local;
+            let moves = plan.paused || entry.built().is_some_and(|built| built.address != plan.address);
+            (local.port() == port && moves).then(|| (plan.config.name.clone(), local))
         };
-        plans.iter().filter(leaves).map(|plan| plan.config.name.clone()).collect()
+        plans.iter().filter_map(leaves).collect()
     }
 
-    /// Puts listeners back that made room for a change which then failed.
-    async fn reopen(&mut self, closed: Vec<String>) {
-        for name in closed {
+    /// Puts listeners back, where they were, that made room for a change which then failed.
+    async fn reopen(&mut self, closed: Vec<(String, SocketAddr)>) {
+        for (name, local) in closed {
             let Some(Entry { config, state: State::Built(built) }) = self.services.get_mut(&name) else {
                 continue;
             };
-            listen(config, built, &self.plane).await;
+            let opened = crate::net::listen_on(local).and_then(|listener| built.open(listener, &self.plane));
+            if opened.is_err() {
+                listen(config, built, &self.plane).await;
+            }
         }
     }
 
@@ -274,10 +283,8 @@ impl Owner {
                 Ok(plans) => plans,
                 Err(error) => {
                     tracing::warn!(%error, "service not loaded");
-                    if !self.services.contains_key(&name) {
-                        self.services
-                            .insert(name, Entry { config, state: State::Invalid(error.to_string()) });
-                    }
+                    let invalid = || Entry { config, state: State::Invalid(error.to_string()) };
+                    self.services.entry(name).or_insert_with(invalid);
                     continue;
                 }
             };

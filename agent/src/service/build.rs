@@ -10,7 +10,6 @@ use crate::tls::TlsServer;
 use shared::address::HostPort;
 use shared::gost::{ForwarderConfig, HandlerConfig, ListenerConfig, ServiceConfig};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The metadata key by which a configuration says that its service does not listen.
@@ -159,7 +158,7 @@ fn forwarder(
             let at = old.targets.iter().position(|target| *target == targets[i])?;
             Some(old.group.state(at).clone())
         });
-        (format!("{path}.nodes[{i}]"), &node.metadata, before.unwrap_or_else(Arc::default))
+        (format!("{path}.nodes[{i}]"), &node.metadata, before.unwrap_or_default())
     });
     let group = Group::build(path, config.selector.as_ref(), members, previous.map(|old| &old.group))?;
     Ok(Forwarder { targets, group })

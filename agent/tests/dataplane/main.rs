@@ -1,1 +1,12 @@
-//! Tests of the data plane over real sockets.
+//! The data plane over real sockets: entry and exits are runtimes in this process, targets see who connects to them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on shall fail where it stands")]
+
+mod carry;
+mod failover;
+mod interop;
+mod refuse;
+mod relay_server;
+mod rig;
+mod services;
+mod swap;

@@ -1,0 +1,192 @@
+//! What is carried arrives whole, in both directions, and an end is told from an abort.
+
+use crate::rig::*;
+use agent::runtime::{Change, RuntimeOptions};
+use serde_json::json;
+use std::io::ErrorKind;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+#[tokio::test]
+async fn a_server_that_speaks_first_is_heard() {
+    let target = Target::start(Does::SpeakFirst).await;
+    let exit = Exit::start(1, "tls").await;
+    for nodelay in [true, false] {
+        let mut node = exit.node("a", "tls");
+        node["connector"]["metadata"] = json!({"nodelay": nodelay});
+        let entry = Entry::start(&[node], target.addr).await;
+        let mut stream = entry.connect().await;
+        let mut hello = [0; 5];
+        soon(stream.read_exact(&mut hello)).await.unwrap();
+        assert_eq!(&hello, b"hello");
+        stream.write_all(b"bye").await.unwrap();
+        soon(stream.read_exact(&mut hello[..3])).await.unwrap();
+        assert_eq!(&hello[..3], b"bye");
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_one_direction_leaves_the_other_open() {
+    let target = Target::start(Does::CountThenAnswer).await;
+    for listener in ["tcp", "tls"] {
+        let exit = Exit::start(1, listener).await;
+        let entry = Entry::start(&[exit.node("a", listener)], target.addr).await;
+        let mut stream = entry.connect().await;
+        stream.write_all(&[7; 100_000]).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answer = String::new();
+        soon(stream.read_to_string(&mut answer)).await.unwrap();
+        assert_eq!(answer, "100000", "{listener}");
+    }
+}
+
+#[tokio::test]
+async fn a_reset_arrives_as_a_reset() {
+    let target = Target::start(Does::Reset).await;
+    for listener in ["tcp", "tls"] {
+        let exit = Exit::start(1, listener).await;
+        let entry = Entry::start(&[exit.node("a", listener)], target.addr).await;
+        let mut stream = entry.connect().await;
+        stream.write_all(b"x").await.unwrap();
+        let error = soon(stream.read(&mut [0; 1])).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{listener}: a cut transfer looked complete");
+    }
+}
+
+#[tokio::test]
+async fn an_exit_that_dies_does_not_make_a_transfer_look_complete() {
+    let target = Target::start(Does::Echo).await;
+    let exit = Exit::start(1, "tls").await;
+    let entry = Entry::start(&[exit.node("a", "tls")], target.addr).await;
+    let mut stream = entry.connect().await;
+    stream.write_all(b"ping").await.unwrap();
+    soon(stream.read_exact(&mut [0; 4])).await.unwrap();
+    exit.runtime.shutdown().await;
+    let error = soon(stream.read(&mut [0; 1])).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn two_hops_in_one_chain() {
+    let target = Target::start(Does::Echo).await;
+    for (first, second) in [("tls", "tls"), ("tcp", "tls"), ("tls", "tcp")] {
+        let (middle, exit) = (Exit::start(1, first).await, Exit::start(2, second).await);
+        for nodelay in [true, false] {
+            let mut nodes = [middle.node("m", first), exit.node("x", second)];
+            for node in &mut nodes {
+                node["connector"]["metadata"] = json!({"nodelay": nodelay});
+            }
+            let [m, x] = nodes;
+            let entry = Entry::start(&[], target.addr).await;
+            let two = chain(json!({"name": "c", "hops": [
+                {"name": "hop_1", "nodes": [m]}, {"name": "hop_2", "nodes": [x]}
+            ]}));
+            entry.runtime.apply(Change::UpsertChain(two)).await.unwrap();
+            entry.echo().await.unwrap();
+            assert_eq!(target.peers().last(), Some(&exit.from));
+            assert_eq!(entry.nodes()[0].name, "x", "the report is about the last hop");
+        }
+    }
+    target.assert_only_exits_came();
+}
+
+#[tokio::test]
+async fn a_failure_at_the_second_hop_is_blamed_there() {
+    let target = Target::start(Does::Echo).await;
+    let (middle, exit) = (Exit::start(1, "tls").await, Exit::start(2, "tls").await);
+    let (dead, _held) = refusing();
+    let entry = Entry::start(&[], target.addr).await;
+    let fifo = json!({"strategy": "fifo", "failTimeout": "600s"});
+    let two = chain(json!({"name": "c", "hops": [
+        {"name": "hop_1", "nodes": [middle.node("m", "tls")]},
+        {"name": "hop_2", "selector": fifo, "nodes": [node("dead", dead, "tls"), exit.node("x", "tls")]}
+    ]}));
+    entry.runtime.apply(Change::UpsertChain(two)).await.unwrap();
+    for _ in 0..2 {
+        entry.echo().await.unwrap();
+    }
+    let nodes = entry.nodes();
+    assert!(nodes[0].marked && nodes[0].failures == 1);
+    assert_eq!(nodes[1].connections, 2);
+}
+
+#[tokio::test]
+async fn a_middle_hop_with_its_own_chain() {
+    let target = Target::start(Does::Echo).await;
+    let exit = Exit::start(2, "tls").await;
+    let (dead, _held) = refusing();
+    let middle = Exit::with(1, "tls", json!({"type": "relay", "chain": "c", "retries": 1})).await;
+    let onward = fifo(&[node("dead", dead, "tls"), exit.node("x", "tls")]);
+    middle.runtime.apply(Change::AddChain(onward)).await.unwrap();
+    let entry = Entry::start(&[middle.node("m", "tls")], target.addr).await;
+    entry.echo().await.unwrap();
+    assert_eq!(target.peers(), [exit.from]);
+    assert!(entry.marked().is_empty());
+}
+
+#[tokio::test]
+async fn a_node_without_protocol_is_used_as_it_is() {
+    let target = Target::start(Does::Echo).await;
+    // The exit has its own target; what the client asked for does not matter.
+    let runtime = agent::runtime::Runtime::new(RuntimeOptions::default());
+    let exit = Entry::in_runtime(
+        runtime,
+        target.addr,
+        json!({"handler": {"chain": null}, "listener": {"type": "tls"}, "metadata": {"interface": "127.0.1.5"}}),
+    )
+    .await;
+    let node = json!({"name": "a", "addr": exit.addr.to_string(), "connector": {"type": "forward"},
+        "dialer": {"type": "tls"}});
+    let (elsewhere, _held) = refusing();
+    let entry = Entry::start(&[node], elsewhere).await;
+    entry.echo().await.unwrap();
+    target.assert_only_exits_came();
+}
+
+/// A reproducible stream of bytes, and its checksum as it goes by.
+struct Noise(u64);
+
+impl Noise {
+    fn fill(&mut self, block: &mut [u8]) {
+        for eight in block.chunks_mut(8) {
+            // xorshift64: any sequence without period in sight will do.
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            eight.copy_from_slice(&self.0.to_le_bytes()[..eight.len()]);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixty_four_megabytes_both_ways_at_once_through_tls() {
+    const TOTAL: usize = 64 * 1024 * 1024;
+    const BLOCK: usize = 256 * 1024;
+    let target = Target::start(Does::Echo).await;
+    let exit = Exit::start(1, "tls").await;
+    let entry = Entry::start(&[exit.node("a", "tls")], target.addr).await;
+    let (mut read, mut write) = entry.connect().await.into_split();
+    let sending = tokio::spawn(async move {
+        let (mut noise, mut block, mut sum) = (Noise(42), vec![0; BLOCK], crc32fast::Hasher::new());
+        for _ in 0..TOTAL / BLOCK {
+            noise.fill(&mut block);
+            sum.update(&block);
+            write.write_all(&block).await.unwrap();
+        }
+        write.shutdown().await.unwrap();
+        sum.finalize()
+    });
+    let (mut block, mut sum, mut got) = (vec![0; BLOCK], crc32fast::Hasher::new(), 0);
+    let receiving = async {
+        loop {
+            let n = read.read(&mut block).await.unwrap();
+            if n == 0 {
+                break;
+            }
+            sum.update(&block[..n]);
+            got += n;
+        }
+    };
+    tokio::time::timeout(LONG * 4, receiving).await.unwrap();
+    assert_eq!(got, TOTAL);
+    assert_eq!(sum.finalize(), sending.await.unwrap());
+}
