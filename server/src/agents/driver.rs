@@ -1,0 +1,402 @@
+//! Makes one node run what it should: the only one who sends it configuration, so commands about one object never
+//! overtake each other.
+//!
+//! Level-triggered: whatever wakes it, it compares what is desired with what is acknowledged and sends the
+//! difference. A driver lives as long as its connection.
+
+use super::Inner;
+use super::board::{Desired, Due, Key, Known, Outcome, Step};
+use super::session::{CallError, Kind, Session};
+use super::slot::{Proposal, Slot};
+use crate::metrics::Metrics;
+use crate::plan::{Intent, NodePlan, Plans, names, owner_chain};
+use futures_util::FutureExt as _;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use shared::api::Event;
+use shared::ids::{NodeId, TunnelId};
+use shared::link::{Command, Hello};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// An agent that has not said hello by then is a peer's.
+const HELLO_WAIT: Duration = Duration::from_secs(2);
+/// For the answer to a configuration command; the peer's panel waits as long.
+pub(super) const COMMAND_DEADLINE: Duration = Duration::from_secs(6);
+/// Commands under way at once. Our agents keep the order of commands about one object.
+const IN_FLIGHT_OURS: usize = 32;
+/// A peer's agent promises no order at all between commands.
+const IN_FLIGHT_PEER: usize = 1;
+/// How often a living connection is noted in the database.
+const SEEN_EVERY: Duration = Duration::from_secs(300);
+
+/// Why a pushed order is not known to be in force.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PushError {
+    /// The owner is not connected, or the connection ended before it answered.
+    #[error("the node is offline")]
+    Offline,
+    /// No answer in time; the order may be in force. The chain is left alone until the next push of it or
+    /// [`super::Agents::forget_proposal`].
+    #[error("the node did not answer in time")]
+    Timeout,
+    /// The owner said no and keeps what it has.
+    #[error("{0}")]
+    Refused(String),
+    /// The node holds no such chain (any more).
+    #[error("the node does not choose an exit of this tunnel")]
+    NotOwner,
+}
+
+/// An order to be pushed.
+#[derive(Debug)]
+pub(super) struct PushRequest {
+    pub(super) tunnel: TunnelId,
+    pub(super) order: Vec<NodeId>,
+    pub(super) done: oneshot::Sender<Result<(), PushError>>,
+}
+
+enum Ended {
+    Step { key: Key, digest: Option<String>, outcome: Outcome },
+    Push { request: PushRequest, digest: String, result: Result<(), PushError> },
+}
+
+struct Driver {
+    inner: Arc<Inner>,
+    slot: Arc<Slot>,
+    session: Arc<Session>,
+    peer: bool,
+    plans: Arc<Plans>,
+    in_flight: FuturesUnordered<BoxFuture<'static, Ended>>,
+    waiting: VecDeque<PushRequest>,
+}
+
+/// Drives a node until its connection ends.
+pub(super) async fn drive(
+    inner: Arc<Inner>,
+    slot: Arc<Slot>,
+    session: Arc<Session>,
+    mut pushes: mpsc::Receiver<PushRequest>,
+) {
+    let mut hellos = session.hello();
+    let hello = tokio::time::timeout(HELLO_WAIT, hellos.wait_for(Option::is_some));
+    let hello = tokio::select! {
+        () = session.closed.cancelled() => return,
+        hello = hello => hello.ok().and_then(|said| said.ok()?.clone()),
+    };
+    note_connection(&inner, &session, hello.as_deref()).await;
+    let mut planned = inner.planned.clone();
+    let plans = tokio::select! {
+        () = session.closed.cancelled() => return,
+        first = planned.wait_for(|planned| planned.plans.is_some()) => match first {
+            Ok(planned) => planned.plans.clone(),
+            Err(_) => return,
+        },
+    };
+    let Some(plans) = plans else { return };
+    let peer = hello.is_none();
+    let mut driver = Driver {
+        inner,
+        slot,
+        session: session.clone(),
+        peer,
+        plans,
+        in_flight: FuturesUnordered::new(),
+        waiting: VecDeque::new(),
+    };
+    driver.start(hello.as_deref());
+    hellos.mark_unchanged();
+    let mut seen = tokio::time::interval(SEEN_EVERY);
+    seen.tick().await;
+    loop {
+        driver.start_pushes();
+        let next_retry = driver.start_steps();
+        tokio::select! {
+            biased;
+            () = session.closed.cancelled() => break,
+            Some(ended) = driver.in_flight.next(), if !driver.in_flight.is_empty() => driver.ended(ended),
+            Some(request) = pushes.recv() => driver.waiting.push_back(request),
+            Ok(()) = hellos.changed() => {
+                let hello = hellos.borrow_and_update().clone();
+                if let Some(hello) = hello { driver.heard(&hello) }
+            }
+            Ok(()) = planned.changed() => {
+                let plans = planned.borrow_and_update().plans.clone();
+                if let Some(plans) = plans { driver.replanned(plans) }
+            }
+            () = driver.slot.look.notified() => {}
+            () = sleep_ms(next_retry.unwrap_or(u64::MAX)), if next_retry.is_some() => {}
+            _ = seen.tick() => note_alive(&driver.inner, session.node).await,
+        }
+    }
+    driver.stop();
+}
+
+async fn sleep_ms(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+async fn note_connection(inner: &Inner, session: &Session, hello: Option<&Hello>) {
+    let (version, capabilities) = match hello {
+        Some(hello) => (hello.version.as_str(), hello.capabilities.as_slice()),
+        None => (session.version.as_str(), &[][..]),
+    };
+    session.identify(match hello {
+        Some(hello) => Kind::Ours { probe_batch: hello.capabilities.iter().any(|c| c == "probe-batch") },
+        None => Kind::Peer,
+    });
+    let at = inner.clock.wall_ms();
+    if let Err(error) = inner.db.node_connected(session.node, version, capabilities, at).await {
+        tracing::error!(node.id = session.node.0, %error, "the node's version could not be stored");
+    }
+    inner.bus.send(Event::Node { node_id: session.node, online: true });
+}
+
+/// Notes in the database that a node's agent was heard.
+pub(super) async fn note_alive(inner: &Inner, node: NodeId) {
+    if let Err(error) = inner.db.node_seen(node, inner.clock.wall_ms()).await {
+        tracing::error!(node.id = node.0, %error, "it could not be stored that the node was heard");
+    }
+}
+
+fn said(hello: &Hello) -> Vec<(Key, Known)> {
+    let digests = hello.digests.iter().filter_map(|(key, digest)| {
+        // A configured object that does not run is sent again; the node then says why it cannot.
+        let known =
+            if hello.failed.contains_key(key) { Known::Unknown } else { Known::Digest(digest.clone()) };
+        Some((Key::parse(key)?, known))
+    });
+    let failed = hello.failed.keys().filter_map(|key| Some((Key::parse(key)?, Known::Unknown)));
+    digests.chain(failed).collect()
+}
+
+/// What a peer's agent may run of tunnels and forwards that this node is part of. It cannot be asked, and something
+/// may have been disabled while neither it nor this panel was there.
+fn suspects(intent: &Intent, node: NodeId) -> Vec<Key> {
+    let mut keys = Vec::new();
+    for (id, tunnel) in &intent.tunnels {
+        let groups = tunnel.hops.iter().chain(&tunnel.exit);
+        let relays = groups.flat_map(|group| &group.nodes).any(|member| member.node == node);
+        if relays {
+            keys.push(Key::Service(names::relay(*id)));
+        }
+        if relays || tunnel.entry.contains(&node) {
+            keys.push(Key::Chain(names::chain(*id)));
+        }
+    }
+    for (id, forward) in &intent.forwards {
+        if intent.tunnels.get(&forward.tunnel).is_some_and(|tunnel| tunnel.entry.contains(&node)) {
+            keys.push(Key::Service(names::forward_tcp(*id, forward.user)));
+        }
+    }
+    keys
+}
+
+impl Driver {
+    fn start(&mut self, hello: Option<&Hello>) {
+        let intent = &self.plans.intent;
+        self.slot.forget_orders_of_others(intent);
+        match hello {
+            Some(hello) => {
+                let said = said(hello);
+                let runs = |chain: &str| {
+                    let found = said.iter().find(|(key, _)| matches!(key, Key::Chain(name) if name == chain));
+                    found.map(|(_, known)| known.clone())
+                };
+                self.slot.settle_proposals(intent, &runs);
+                self.slot.board().start_known(said);
+            }
+            None => {
+                // It gets every object anew, so nothing stays in doubt.
+                self.slot.settle_proposals(intent, &|_| None);
+                self.slot.board().start_unknown(suspects(intent, self.session.node));
+            }
+        }
+        self.changed();
+    }
+
+    fn heard(&mut self, hello: &Hello) {
+        self.slot.board().heard(said(hello));
+        self.changed();
+    }
+
+    fn replanned(&mut self, plans: Arc<Plans>) {
+        let node = self.session.node;
+        if Arc::ptr_eq(&plans, &self.plans) {
+            return;
+        }
+        if plans.nodes.get(&node) != self.plans.nodes.get(&node) {
+            self.slot.board().forgive();
+            self.changed();
+        }
+        self.slot.forget_orders_of_others(&plans.intent);
+        self.plans = plans;
+    }
+
+    fn changed(&self) {
+        self.inner.bus.send(Event::Deployment { node_id: self.session.node });
+    }
+
+    fn plan(&self) -> Option<&NodePlan> {
+        self.plans.nodes.get(&self.session.node)
+    }
+
+    /// Sends waiting orders whose chain is not being sent already.
+    fn start_pushes(&mut self) {
+        for _ in 0..self.waiting.len() {
+            let Some(request) = self.waiting.pop_front() else { return };
+            let key = Key::Chain(names::chain(request.tunnel));
+            if self.slot.board().is_in_flight(&key) {
+                self.waiting.push_back(request);
+                continue;
+            }
+            let intent = &self.plans.intent;
+            let Some(chain) = owner_chain(intent, request.tunnel, self.session.node, &request.order) else {
+                // An error says that the caller is gone.
+                let _ = request.done.send(Err(PushError::NotOwner));
+                continue;
+            };
+            let proposal = Proposal { order: request.order.clone(), doubt: None };
+            self.slot.orders().proposed.insert(request.tunnel, proposal);
+            self.slot.board().begin(key);
+            let session = self.session.clone();
+            let digest = chain.digest;
+            let push = async move {
+                let command = Command::UpdateChains(chain.config);
+                let result = match session.call(&command, COMMAND_DEADLINE).await {
+                    Ok(_) => Ok(()),
+                    Err(CallError::Offline) => Err(PushError::Offline),
+                    Err(CallError::Timeout(_)) => Err(PushError::Timeout),
+                    Err(error @ (CallError::Refused(_) | CallError::Overloaded)) => {
+                        Err(PushError::Refused(error.to_string()))
+                    }
+                };
+                Ended::Push { request, digest, result }
+            };
+            self.in_flight.push(push.boxed());
+        }
+    }
+
+    /// Sends what is due; answers in how many milliseconds something else will be.
+    fn start_steps(&mut self) -> Option<u64> {
+        let now = self.inner.clock.mono_ms();
+        let most = if self.peer { IN_FLIGHT_PEER } else { IN_FLIGHT_OURS };
+        let free = most.saturating_sub(self.in_flight.len());
+        let Due { steps, next_retry_ms } = {
+            let plan = self.plan()?;
+            let overrides = self.slot.overrides(&self.plans.intent);
+            let in_doubt = self.slot.in_doubt();
+            let desired = Desired { plan, overrides: &overrides, in_doubt: &in_doubt };
+            self.slot.board().due(&desired, now, free)
+        };
+        for step in steps {
+            let (key, digest) = (step.key(), step.digest());
+            self.slot.board().begin(key.clone());
+            let (session, peer) = (self.session.clone(), self.peer);
+            let work = async move {
+                let deleting = digest.is_none();
+                let command = match step {
+                    Step::Chain(chain) => Command::UpdateChains(chain.config),
+                    Step::Service(service) => Command::UpdateService(vec![service.config]),
+                    Step::DeleteService(name) => Command::DeleteService(vec![name]),
+                    Step::DeleteChain(name) => Command::DeleteChains(name),
+                };
+                let outcome = match session.call(&command, COMMAND_DEADLINE).await {
+                    Ok(_) => Outcome::Accepted,
+                    // The peer's way to say that there is nothing to delete.
+                    Err(CallError::Refused(reason)) if deleting && peer && reason.contains("not found") => {
+                        Outcome::Accepted
+                    }
+                    Err(CallError::Refused(reason)) => Outcome::Refused(reason),
+                    Err(error) => Outcome::Unanswered(error.to_string()),
+                };
+                Ended::Step { key, digest, outcome }
+            };
+            self.in_flight.push(work.boxed());
+        }
+        next_retry_ms.map(|at| at.saturating_sub(now))
+    }
+
+    fn ended(&mut self, ended: Ended) {
+        let metrics = &self.inner.metrics;
+        match ended {
+            Ended::Step { key, digest, outcome } => {
+                Metrics::count(
+                    &metrics.objects,
+                    match &outcome {
+                        Outcome::Accepted => "accepted",
+                        Outcome::Refused(_) => "refused",
+                        Outcome::Unanswered(_) => "unanswered",
+                    },
+                );
+                if let Outcome::Refused(reason) | Outcome::Unanswered(reason) = &outcome {
+                    tracing::warn!(node.id = self.session.node.0, object = ?key, reason, "the node did not accept an object");
+                }
+                let now = self.inner.clock.mono_ms();
+                self.slot.board().end(&key, digest, outcome, self.peer, now);
+            }
+            Ended::Push { request, digest, result } => {
+                Metrics::count(
+                    &metrics.pushes,
+                    match &result {
+                        Ok(()) => "accepted",
+                        Err(PushError::Offline) => "offline",
+                        Err(PushError::Timeout) => "unanswered",
+                        Err(PushError::Refused(_) | PushError::NotOwner) => "refused",
+                    },
+                );
+                self.push_ended(&request, digest, &result);
+                // An error says that the caller is gone; what was learned is noted all the same.
+                let _ = request.done.send(result);
+            }
+        }
+        self.changed();
+    }
+
+    fn push_ended(&mut self, request: &PushRequest, digest: String, result: &Result<(), PushError>) {
+        let key = Key::Chain(names::chain(request.tunnel));
+        match result {
+            Ok(()) => {
+                {
+                    let mut orders = self.slot.orders();
+                    orders.accepted.insert(request.tunnel, request.order.clone());
+                    orders.proposed.remove(&request.tunnel);
+                }
+                let now = self.inner.clock.mono_ms();
+                self.slot.board().end(&key, Some(digest), Outcome::Accepted, self.peer, now);
+            }
+            Err(PushError::Timeout) => {
+                let before = self
+                    .plan()
+                    .and_then(|plan| self.slot.desired_chain(&self.plans.intent, plan, request.tunnel));
+                if let Some(proposal) = self.slot.orders().proposed.get_mut(&request.tunnel) {
+                    proposal.doubt = before.map(|chain| chain.digest);
+                }
+                self.slot.board().unsettle(&key);
+            }
+            // Whether it arrived is seen when the agent says hello again.
+            Err(PushError::Offline) => self.slot.board().unsettle(&key),
+            Err(PushError::Refused(_) | PushError::NotOwner) => {
+                self.slot.orders().proposed.remove(&request.tunnel);
+                if self.peer {
+                    self.slot.board().unsettle(&key);
+                } else {
+                    self.slot.board().abandon(&key);
+                }
+            }
+        }
+    }
+
+    /// The connection ended: whoever waits for a push hears it now.
+    fn stop(mut self) {
+        while let Some(request) = self.waiting.pop_front() {
+            let _ = request.done.send(Err(PushError::Offline));
+        }
+        // The calls see the closed connection themselves; dropping them here drops the answers' senders.
+        drop(std::mem::take(&mut self.in_flight));
+        self.slot.board().disconnected();
+    }
+}
