@@ -112,10 +112,16 @@ async fn race(addresses: Vec<SocketAddr>, interface: Option<&Interface>) -> io::
 
 async fn connect_address(address: SocketAddr, interface: Option<Interface>) -> io::Result<TcpStream> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // The range of local ports overlaps the one that services get theirs from: without this, a connection that happens
+    // to have the port, even a past one, keeps a service from listening on it.
+    socket.set_reuseaddr(true)?;
     match &interface {
         None => {}
         Some(Interface::Device(name)) => bind_device(&socket, name)?,
-        Some(Interface::Address(ip)) => socket.bind(SocketAddr::new(*ip, 0))?,
+        Some(Interface::Address(ip)) => {
+            bind_without_port(&socket);
+            socket.bind(SocketAddr::new(*ip, 0))?;
+        }
     }
     let stream = socket.connect(address).await?;
     tune(&stream);
@@ -126,6 +132,19 @@ async fn connect_address(address: SocketAddr, interface: Option<Interface>) -> i
 fn bind_device(socket: &TcpSocket, name: &str) -> io::Result<()> {
     socket.bind_device(Some(name.as_bytes()))
 }
+
+/// Leaves the choice of the port to the connect, which can use one that another target has already: otherwise an address
+/// has 28,000 connections and no more. An old kernel refuses and works without.
+#[cfg(target_os = "linux")]
+fn bind_without_port(socket: &TcpSocket) {
+    use nix::sys::socket::{setsockopt, sockopt::IpBindAddressNoPort};
+    if let Err(error) = setsockopt(socket, IpBindAddressNoPort, &true) {
+        tracing::trace!(%error, "binding takes a port");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind_without_port(_: &TcpSocket) {}
 
 #[cfg(not(target_os = "linux"))]
 fn bind_device(_: &TcpSocket, name: &str) -> io::Result<()> {
@@ -280,6 +299,17 @@ mod tests {
         connect(&target, None, Duration::from_secs(5)).await.unwrap();
         let again = ListenAddress::parse(&format!(":{port}")).unwrap().listen().await;
         assert_eq!(again.unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[tokio::test]
+    async fn a_port_that_a_connection_has_can_be_listened_on() {
+        let listener = listen_on("127.0.0.1:0".parse().unwrap()).unwrap();
+        let target = HostPort::new("127.0.0.1", listener.local_addr().unwrap().port());
+        for interface in [None, Some(Interface::Address("127.0.0.3".parse().unwrap()))] {
+            let stream = connect(&target, interface.as_ref(), Duration::from_secs(5)).await.unwrap();
+            let port = stream.local_addr().unwrap().port();
+            ListenAddress::parse(&format!(":{port}")).unwrap().listen().await.unwrap();
+        }
     }
 
     #[tokio::test]
