@@ -1,0 +1,4 @@
+//! The whole system: real processes, most of them in a lab of their own.
+
+mod fake_panel;
+mod swaps;
