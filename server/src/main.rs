@@ -1,3 +1,8 @@
 //! The panel's executable.
 
-fn main() {}
+use clap::Parser as _;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    server::cli::Cli::parse().run().await
+}

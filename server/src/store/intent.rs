@@ -4,17 +4,19 @@ use super::{Db, ForwardRow, Result, StoreError, TunnelRow};
 use crate::plan::intent::{ForwardIntent, GroupIntent, Intent, MemberIntent, NodeIntent, TunnelIntent};
 use shared::api::{Group, Node};
 
-fn node_intent(node: Node) -> NodeIntent {
-    NodeIntent {
-        name: node.name,
-        server_ip: node.server_ip,
-        server_ip_v4: node.server_ip_v4,
-        server_ip_v6: node.server_ip_v6,
-        interface_name: node.interface_name,
-        tcp_listen_addr: node.tcp_listen_addr,
-        udp_listen_addr: node.udp_listen_addr,
-        port_range: node.port_range,
-        capabilities: node.capabilities,
+impl From<Node> for NodeIntent {
+    fn from(node: Node) -> Self {
+        Self {
+            name: node.name,
+            server_ip: node.server_ip,
+            server_ip_v4: node.server_ip_v4,
+            server_ip_v6: node.server_ip_v6,
+            interface_name: node.interface_name,
+            tcp_listen_addr: node.tcp_listen_addr,
+            udp_listen_addr: node.udp_listen_addr,
+            port_range: node.port_range,
+            capabilities: node.capabilities,
+        }
     }
 }
 
@@ -35,18 +37,21 @@ fn group_intent(group: Group) -> Result<GroupIntent> {
     })
 }
 
-fn tunnel_intent(row: TunnelRow) -> Result<TunnelIntent> {
-    let tunnel = row.tunnel;
-    Ok(TunnelIntent {
-        name: tunnel.name,
-        kind: tunnel.kind,
-        enabled: tunnel.enabled,
-        ip_preference: tunnel.ip_preference,
-        entry: tunnel.entry.nodes.into_iter().map(|entry| entry.node_id).collect(),
-        hops: tunnel.hops.into_iter().map(group_intent).collect::<Result<_>>()?,
-        exit: tunnel.exit.map(group_intent).transpose()?,
-        relay_auth: row.relay_auth,
-    })
+impl TryFrom<TunnelRow> for TunnelIntent {
+    type Error = StoreError;
+    fn try_from(row: TunnelRow) -> Result<Self> {
+        let tunnel = row.tunnel;
+        Ok(TunnelIntent {
+            name: tunnel.name,
+            kind: tunnel.kind,
+            enabled: tunnel.enabled,
+            ip_preference: tunnel.ip_preference,
+            entry: tunnel.entry.nodes.into_iter().map(|entry| entry.node_id).collect(),
+            hops: tunnel.hops.into_iter().map(group_intent).collect::<Result<_>>()?,
+            exit: tunnel.exit.map(group_intent).transpose()?,
+            relay_auth: row.relay_auth,
+        })
+    }
 }
 
 fn forward_intent(row: ForwardRow) -> ForwardIntent {
@@ -67,8 +72,9 @@ impl Db {
     /// The whole intent, read in one transaction.
     pub async fn intent(&self) -> Result<Intent> {
         let mut tx = self.read().await?;
-        let nodes = tx.nodes().await?.into_iter().map(|node| (node.id, node_intent(node))).collect();
-        let tunnels = tx.tunnels().await?.into_iter().map(|row| Ok((row.tunnel.id, tunnel_intent(row)?)));
+        let nodes = tx.nodes().await?.into_iter().map(|node| (node.id, node.into())).collect();
+        let tunnels =
+            tx.tunnels().await?.into_iter().map(|row| Ok((row.tunnel.id, TunnelIntent::try_from(row)?)));
         let tunnels = tunnels.collect::<Result<_>>()?;
         let forwards = tx.forwards().await?;
         let forwards = forwards.into_iter().map(|row| (row.forward.id, forward_intent(row))).collect();

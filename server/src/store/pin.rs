@@ -50,12 +50,11 @@ impl Tx {
 
     /// Removes the pin of one owner, or all pins of the tunnel; answers how many there were.
     pub async fn delete_pins(&mut self, tunnel: TunnelId, owner: Option<NodeId>) -> Result<u64> {
-        let done =
-            sqlx::query("DELETE FROM pin WHERE tunnel_id = $1 AND ($2 IS NULL OR owner_node_id = $2)")
-                .bind(tunnel.0)
-                .bind(owner.map(|id| id.0))
-                .execute(&mut *self.0)
-                .await?;
+        let done = sqlx::query("DELETE FROM pin WHERE tunnel_id = $1 AND ($2 IS NULL OR owner_node_id = $2)")
+            .bind(tunnel.0)
+            .bind(owner.map(|id| id.0))
+            .execute(&mut *self.0)
+            .await?;
         Ok(done.rows_affected())
     }
 

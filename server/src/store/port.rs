@@ -1,6 +1,6 @@
 //! Which port of which node is used by whom.
 
-use super::{Result, Tx, to_port};
+use super::{Result, Tx, to_json, to_port};
 use shared::ids::{ForwardId, NodeId, TunnelId};
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ pub struct Reservation {
 }
 
 impl Tx {
-    /// All ports in use, per node.
-    pub async fn ports(&mut self) -> Result<BTreeMap<NodeId, BTreeMap<u16, Reservation>>> {
+    /// The ports in use of these nodes.
+    pub async fn ports(&mut self, nodes: &[NodeId]) -> Result<BTreeMap<NodeId, BTreeMap<u16, Reservation>>> {
         #[derive(sqlx::FromRow)]
         struct Row {
             node_id: i64,
@@ -37,8 +37,10 @@ impl Tx {
         let rows: Vec<Row> = sqlx::query_as(
             "SELECT node_port.*, tunnel.name AS tunnel_name, forward.name AS forward_name FROM node_port \
              LEFT JOIN tunnel ON tunnel.id = node_port.tunnel_id \
-             LEFT JOIN forward ON forward.id = node_port.forward_id",
+             LEFT JOIN forward ON forward.id = node_port.forward_id \
+             WHERE node_port.node_id IN (SELECT value FROM json_each($1))",
         )
+        .bind(to_json(&nodes)?)
         .fetch_all(&mut *self.0)
         .await?;
         let mut ports: BTreeMap<NodeId, BTreeMap<u16, Reservation>> = BTreeMap::new();

@@ -179,11 +179,13 @@ impl Tx {
         assemble(head, rows).map(Some)
     }
 
-    /// Names of all tunnels.
-    pub async fn tunnel_names(&mut self) -> Result<Vec<(TunnelId, String)>> {
-        let rows: Vec<(i64, String)> =
-            sqlx::query_as("SELECT id, name FROM tunnel").fetch_all(&mut *self.0).await?;
-        Ok(rows.into_iter().map(|(id, name)| (TunnelId(id), name)).collect())
+    /// The tunnel of that name.
+    pub async fn tunnel_by_name(&mut self, name: &str) -> Result<Option<TunnelId>> {
+        let id: Option<i64> = sqlx::query_scalar("SELECT id FROM tunnel WHERE name = $1")
+            .bind(name)
+            .fetch_optional(&mut *self.0)
+            .await?;
+        Ok(id.map(TunnelId))
     }
 
     /// Stores a new tunnel with version 1.

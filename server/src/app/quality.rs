@@ -1,0 +1,74 @@
+//! History of the legs of a tunnel.
+
+use super::{Result, tunnels};
+use crate::error::AppError;
+use crate::plan::dial;
+use crate::plan::intent::{NodeIntent, TunnelIntent};
+use crate::state::AppState;
+use crate::store::{LegHistoryQuery, LegKey};
+use shared::api::{LegHistory, WallMs};
+use shared::ids::{NodeId, TunnelId};
+use std::collections::BTreeMap;
+
+/// Points per leg in one answer; the newest win.
+const MAX_POINTS: u32 = 5000;
+/// Without `from` the last hour is shown.
+const DEFAULT_SPAN_MS: i64 = 3_600_000;
+
+/// Which part of the history.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Span {
+    /// First moment; default one hour before `to`.
+    pub from: Option<WallMs>,
+    /// Last moment, excluded; default now.
+    pub to: Option<WallMs>,
+    /// Rounds of each step are averaged; 0 = every round by itself.
+    pub step_ms: i64,
+}
+
+/// The history of every leg of a tunnel: each owner to each exit, each exit to the probe target.
+pub async fn history(state: &AppState, id: TunnelId, span: Span) -> Result<Vec<LegHistory>> {
+    // A moment later than now, so that a round that ends in this millisecond is in.
+    let to = span.to.unwrap_or_else(|| state.clock.wall_ms().saturating_add(1));
+    let from = span.from.unwrap_or_else(|| to.saturating_sub(DEFAULT_SPAN_MS));
+    if from >= to {
+        return Err(AppError::field("from", "out_of_range", "must be before `to`"));
+    }
+    let query = LegHistoryQuery { from, to, step_ms: span.step_ms, max_points: MAX_POINTS };
+
+    let mut tx = state.db.read().await?;
+    let row = tunnels::find(&mut tx, id).await?;
+    let owners = tunnels::owners(&row.tunnel);
+    let tunnel = TunnelIntent::try_from(row)?;
+    let Some(exit) = &tunnel.exit else { return Ok(Vec::new()) };
+    let probe_target = tx.settings().await?.1.probe_target;
+    let mut nodes: BTreeMap<NodeId, NodeIntent> = BTreeMap::new();
+    for id in owners.iter().copied().chain(exit.nodes.iter().map(|member| member.node)) {
+        nodes.extend(tx.node(id).await?.map(|node| (id, node.into())));
+    }
+
+    let mut legs = Vec::new();
+    for owner in &owners {
+        for member in &exit.nodes {
+            let (Some(from), Some(to)) = (nodes.get(owner), nodes.get(&member.node)) else { continue };
+            // Nodes without a common address family have no leg to measure.
+            let Ok(target) = dial::address(from, to, member, tunnel.ip_preference) else { continue };
+            legs.push(("a", *owner, target.to_string(), member.node));
+        }
+    }
+    legs.extend(exit.nodes.iter().map(|member| ("b", member.node, probe_target.clone(), member.node)));
+
+    let mut histories = Vec::with_capacity(legs.len());
+    for (leg, from_node_id, target, exit_node_id) in legs {
+        let key = LegKey { from: from_node_id, target };
+        let points = tx.leg_history(&key, query).await?;
+        histories.push(LegHistory {
+            from_node_id,
+            target: key.target,
+            exit_node_id,
+            leg: leg.to_owned(),
+            points,
+        });
+    }
+    Ok(histories)
+}

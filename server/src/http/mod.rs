@@ -1,0 +1,131 @@
+//! HTTP: all routes are in this file.
+
+mod auth;
+mod extract;
+mod forwards;
+mod health;
+mod nodes;
+mod openapi;
+mod page;
+mod session;
+mod settings;
+mod stream;
+mod tunnels;
+
+use crate::agents;
+use crate::error::AppError;
+use crate::state::AppState;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use std::any::Any;
+use std::time::Duration;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
+use tower_http::timeout::TimeoutLayer;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// How long a request may take until its answer begins. Streams begin at once and go on for longer.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Everything under `/api/v1`, with its document.
+fn api(state: &AppState) -> (Router<AppState>, OpenApi) {
+    let open = OpenApiRouter::with_openapi(openapi::head()).routes(routes!(auth::login));
+    let every_user = OpenApiRouter::new()
+        .routes(routes!(auth::logout))
+        .routes(routes!(auth::me))
+        .routes(routes!(auth::change_password))
+        .route_layer(from_fn_with_state(state.clone(), session::require_user));
+    let by_role = described().route_layer(from_fn_with_state(state.clone(), session::require_role));
+    let (router, document) = OpenApiRouter::with_openapi(openapi::head())
+        .nest("/api/v1", open.merge(every_user).merge(by_role))
+        .split_for_parts();
+    (router, openapi::complete(document))
+}
+
+/// What viewers may read and admins may change.
+fn described() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(nodes::list_nodes, nodes::create_node))
+        .routes(routes!(nodes::get_node, nodes::update_node, nodes::delete_node))
+        .routes(routes!(nodes::preview_node_delete))
+        .routes(routes!(nodes::rotate_node_secret))
+        .routes(routes!(nodes::node_install_command))
+        .routes(routes!(tunnels::list_tunnels, tunnels::create_tunnel))
+        .routes(routes!(tunnels::get_tunnel, tunnels::update_tunnel, tunnels::delete_tunnel))
+        .routes(routes!(tunnels::preview_tunnel_delete))
+        .routes(routes!(tunnels::redeploy_tunnel))
+        .routes(routes!(tunnels::tunnel_runtime))
+        .routes(routes!(tunnels::tunnel_decisions))
+        .routes(routes!(tunnels::tunnel_decision_log))
+        .routes(routes!(tunnels::tunnel_quality))
+        .routes(routes!(tunnels::pin_exit, tunnels::unpin_exit))
+        .routes(routes!(tunnels::diagnose_tunnel))
+        .routes(routes!(forwards::list_forwards, forwards::create_forward))
+        .routes(routes!(forwards::get_forward, forwards::update_forward, forwards::delete_forward))
+        .routes(routes!(forwards::pause_forward))
+        .routes(routes!(forwards::resume_forward))
+        .routes(routes!(forwards::diagnose_forward))
+        .routes(routes!(settings::get_settings, settings::update_settings))
+        .routes(routes!(settings::audit_log))
+        .routes(routes!(stream::events))
+}
+
+/// The OpenAPI document.
+pub fn document() -> OpenApi {
+    let router = OpenApiRouter::<AppState>::new()
+        .routes(routes!(auth::login))
+        .routes(routes!(auth::logout))
+        .routes(routes!(auth::me))
+        .routes(routes!(auth::change_password))
+        .merge(described());
+    let nested = OpenApiRouter::with_openapi(openapi::head()).nest("/api/v1", router);
+    openapi::complete(nested.into_openapi())
+}
+
+/// All routes.
+pub fn router(state: AppState) -> Router {
+    let (api, document) = api(&state);
+    let serve_document = move || async move { axum::Json(document) };
+    let no_sniffing = (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let no_referrer = (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    let no_frames = (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    let fixed =
+        |(name, value): (HeaderName, HeaderValue)| SetResponseHeaderLayer::if_not_present(name, value);
+    let answers = api
+        .route("/api/openapi.json", get(serve_document))
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics))
+        .fallback(elsewhere)
+        .method_not_allowed_fallback(|| async { AppError::MethodNotAllowed })
+        .layer(DefaultBodyLimit::max(extract::MAX_BODY_BYTES))
+        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, REQUEST_TIMEOUT));
+    answers
+        .merge(agents::link_routes())
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(fixed(no_sniffing))
+        .layer(fixed(no_referrer))
+        .layer(fixed(no_frames))
+        .with_state(state)
+}
+
+/// What no route knows: an error under `/api`, the page elsewhere.
+async fn elsewhere(request: axum::extract::Request) -> Response {
+    let path = request.uri().path();
+    if path == "/api" || path.starts_with("/api/") {
+        return AppError::NotFound(path.to_owned()).into_response();
+    }
+    page::serve(request.method(), request.uri(), request.headers())
+}
+
+fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    AppError::Internal(anyhow::anyhow!("panic: {text}")).into_response()
+}

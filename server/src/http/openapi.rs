@@ -1,0 +1,46 @@
+//! The OpenAPI document: generated from the handlers, completed with what all of them have in common.
+
+use shared::api::Problem;
+use utoipa::OpenApi as _;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder};
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "ExitPilot",
+        description = "Control panel for traffic-forwarding networks. Times are UTC milliseconds. Errors are \
+            `application/problem+json`.",
+        license(name = "MIT OR Apache-2.0")
+    ),
+    components(schemas(Problem)),
+    security(("bearer" = []), ("session" = []))
+)]
+struct Head;
+
+/// The document before the handlers are added.
+pub(crate) fn head() -> OpenApi {
+    Head::openapi()
+}
+
+/// Adds the ways to log in, and the error answer of every operation.
+pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
+    let components = document.components.get_or_insert_default();
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    let cookie = ApiKey::Cookie(ApiKeyValue::new(super::session::COOKIE));
+    components.add_security_scheme("session", SecurityScheme::ApiKey(cookie));
+
+    let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+    let response = ResponseBuilder::new()
+        .description("What went wrong")
+        .content(crate::error::PROBLEM_JSON, problem)
+        .build();
+    for item in document.paths.paths.values_mut() {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
+            operation.responses.responses.insert("default".to_owned(), RefOr::T(response.clone()));
+        }
+    }
+    document
+}
