@@ -91,7 +91,8 @@ fn copy_by_selection(text: &str) -> Option<bool> {
 
 /// Moves the focus to the first element that matches, if there is one.
 pub fn focus(selector: &str) {
-    let found = web_sys::window().and_then(|w| w.document()).and_then(|d| d.query_selector(selector).ok().flatten());
+    let found =
+        web_sys::window().and_then(|w| w.document()).and_then(|d| d.query_selector(selector).ok().flatten());
     if let Some(element) = found.and_then(|element| element.dyn_into::<web_sys::HtmlElement>().ok()) {
         let _ = element.focus();
     }

@@ -2,9 +2,9 @@
 
 use super::http::{ApiError, Method, StreamHandle, call, call_with, lines, tell, tell_with};
 use shared::api::{
-    AuditEntry, DecisionLogEntry, DeletePreview, DiagnoseLine, Forward, ForwardInput, InstallCommand, LegHistory,
-    LoginAnswer, LoginRequest, Node, NodeInput, PasswordChange, PinInput, SettingsAnswer, SettingsInput, Tunnel,
-    TunnelDecisions, TunnelInput, User, WallMs,
+    AuditEntry, DecisionLogEntry, DeletePreview, DiagnoseLine, Forward, ForwardInput, InstallCommand,
+    LegHistory, LoginAnswer, LoginRequest, Node, NodeInput, PasswordChange, PinInput, SettingsAnswer,
+    SettingsInput, Tunnel, TunnelDecisions, TunnelInput, User, WallMs,
 };
 use shared::ids::{ForwardId, NodeId, TunnelId};
 
@@ -128,7 +128,11 @@ pub async fn unpin(id: TunnelId, owner: Option<NodeId>) -> Answer<()> {
 }
 
 /// Tries everything about a tunnel, one line per step as it is done.
-pub async fn diagnose_tunnel(id: TunnelId, handle: StreamHandle, on_line: impl FnMut(DiagnoseLine)) -> Answer<()> {
+pub async fn diagnose_tunnel(
+    id: TunnelId,
+    handle: StreamHandle,
+    on_line: impl FnMut(DiagnoseLine),
+) -> Answer<()> {
     lines(&format!("/tunnels/{id}/diagnose"), handle, on_line).await
 }
 

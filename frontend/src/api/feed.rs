@@ -54,7 +54,13 @@ impl<T: PartialEq + Send + Sync + 'static> Feed<T> {
         Self {
             value: RwSignal::new(None),
             error: RwSignal::new(None),
-            inner: StoredValue::new_local(Inner { fetch, merge, wanted: false, running: false, again: false }),
+            inner: StoredValue::new_local(Inner {
+                fetch,
+                merge,
+                wanted: false,
+                running: false,
+                again: false,
+            }),
         }
     }
 

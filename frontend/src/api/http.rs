@@ -147,7 +147,8 @@ async fn fetch(
     if status == 401 && path != "/auth/login" {
         session::lost();
     }
-    let retry_after_s = response.headers().get("retry-after").ok().flatten().and_then(|text| text.parse().ok());
+    let retry_after_s =
+        response.headers().get("retry-after").ok().flatten().and_then(|text| text.parse().ok());
     let text = match response.text() {
         Ok(text) => JsFuture::from(text).await.ok().and_then(|text| text.as_string()).unwrap_or_default(),
         Err(_) => String::new(),

@@ -115,13 +115,14 @@ impl Live {
 
     fn open(self, attempt: u64) -> Option<Source> {
         let events = web_sys::EventSource::new("/api/v1/events").ok()?;
-        let on_event = Closure::<dyn FnMut(web_sys::MessageEvent)>::new(move |message: web_sys::MessageEvent| {
-            if let Some(text) = message.data().as_string()
-                && let Ok(event) = serde_json::from_str::<Event>(&text)
-            {
-                self.heard(&event);
-            }
-        });
+        let on_event =
+            Closure::<dyn FnMut(web_sys::MessageEvent)>::new(move |message: web_sys::MessageEvent| {
+                if let Some(text) = message.data().as_string()
+                    && let Ok(event) = serde_json::from_str::<Event>(&text)
+                {
+                    self.heard(&event);
+                }
+            });
         for name in EVENT_NAMES {
             events.add_event_listener_with_callback(name, on_event.as_ref().unchecked_ref()).ok()?;
         }

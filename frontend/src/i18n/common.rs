@@ -32,7 +32,6 @@ texts! {
     CLOSE = "关闭", "Close";
     EDIT = "编辑", "Edit";
     DELETE = "删除", "Delete";
-    ADD = "添加", "Add";
     REMOVE = "移除", "Remove";
     MOVE_UP = "上移", "Move up";
     MOVE_DOWN = "下移", "Move down";
@@ -40,22 +39,13 @@ texts! {
     COPIED = "已复制", "Copied";
     COPY_FAILED = "无法复制，请手动选择文本。", "Could not copy; select the text by hand.";
     RETRY = "重试", "Try again";
-    RELOAD = "重新载入", "Reload";
     LOAD_MORE = "加载更多", "Load more";
     SEARCH = "搜索", "Search";
     DIAGNOSE = "诊断", "Diagnose";
-    MORE = "更多", "More";
     SHOW_ALL = "显示全部 {count} 条", "Show all {count}";
-    YES = "是", "Yes";
-    NO = "否", "No";
-    NONE = "无", "None";
     ONLINE = "在线", "Online";
     OFFLINE = "离线", "Offline";
-    ENABLED = "已启用", "Enabled";
-    DISABLED = "已停用", "Disabled";
-    NOW = "现在", "Now";
     NEVER = "从未", "Never";
-    AGO = "{time}前", "{time} ago";
     SAVED = "已保存", "Saved";
     DELETED = "已删除：{name}", "Deleted: {name}";
 
@@ -76,7 +66,6 @@ texts! {
     ERROR_INVALID = "有 {count} 处填写有误，请修改后再保存。", "{count} fields need a change before this can be saved.";
     ERROR_STALE = "在您编辑期间，已有人修改过此对象。", "Somebody changed this while you were editing.";
     ERROR_STALE_HINT = "重新载入会用最新内容替换您填写的内容。", "Reloading replaces what you typed with what is stored now.";
-    PANIC = "页面出错了，请重新载入。", "The page has failed. Please reload it.";
 
     OVERVIEW_TITLE = "概览", "Overview";
     OVERVIEW_NODES = "在线节点", "Nodes online";
@@ -87,7 +76,6 @@ texts! {
     OVERVIEW_SWITCHES = "最近切换的出口", "Exits switched last";
     OVERVIEW_NO_SWITCHES = "还没有切换过出口。", "No exit has been switched yet.";
     OVERVIEW_OF = "共 {count} 个", "of {count}";
-    OVERVIEW_RUNNING = "运行中 {count}", "{count} running";
     OVERVIEW_START = "从这里开始", "Start here";
     OVERVIEW_START_NODES = "先添加入口和出口节点，并在服务器上安装代理程序。", "First add the entry and exit nodes and install the agent on the servers.";
     OVERVIEW_START_TUNNEL = "再创建一条隧道，把出口策略设为最优。", "Then create a tunnel and choose the strategy Best for its exits.";

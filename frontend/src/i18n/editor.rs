@@ -21,7 +21,6 @@ texts! {
     REMOVE_HOP = "移除第 {number} 跳", "Remove hop {number}";
     EXIT_TITLE = "出口配置", "Exits";
     EXIT_ORDER_HINT = "顺序即主备的优先级，也是最优的初始顺序", "The order is the priority of Failover and the first order of Best";
-    NODES = "节点", "Nodes";
     ADD_NODE = "添加节点", "Add a node";
     ADD_NODE_CHOOSE = "选择要添加的节点…", "Choose a node to add…";
     ALL_NODES_USED = "没有可添加的节点", "No node left to add";
@@ -36,8 +35,8 @@ texts! {
     MORE_STRATEGIES = "更多策略", "More strategies";
     BEST_TWO_EXITS = "只有一个出口时不会进行选择；请再添加一个出口。", "With fewer than two exits nothing will be chosen; add another exit.";
     CONNECT_IP = "连接IP", "Connect IP";
-    CONNECT_IP_HINT = "上一组用它代替节点地址", "What the previous group dials in place of the node's address";
-    CONNECT_IP_ONE_NODE = "仅当该组只有一个节点时可用", "Only with one node in the group";
+    CONNECT_IP_HINT = "留空使用节点地址", "Empty: the node's address";
+    CONNECT_IP_ONE_NODE = "仅限单个节点", "Only with one node";
     PORT = "端口", "Port";
     PORT_AUTO = "自动", "automatic";
     ADVANCED = "高级选项", "Advanced";
@@ -48,8 +47,6 @@ texts! {
     IP_V4 = "IPv4 优先", "IPv4 first";
     IP_V6 = "IPv6 优先", "IPv6 first";
     AGENT_CANNOT = "{nodes} 的代理程序不支持", "not supported by the agent of {nodes}";
-    NOT_FOR_HOPS = "仅用于出口", "for exits only";
-    SUMMARY = "路径", "Path";
     KEEP_MINE = "保留我的修改", "Keep my version";
     KEEP_MINE_HINT = "下次保存会覆盖他人的修改。", "The next save overwrites the other change.";
     LOAD_THEIRS = "载入最新内容", "Load what is stored";

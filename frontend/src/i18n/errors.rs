@@ -103,7 +103,8 @@ pub fn field(error: &FieldError, lang: Lang) -> String {
 
 /// A failed request in words.
 pub fn api(error: &ApiError, lang: Lang) -> String {
-    let detail = error.problem.as_ref().map(|problem| problem.detail.as_str()).filter(|text| !text.is_empty());
+    let detail =
+        error.problem.as_ref().map(|problem| problem.detail.as_str()).filter(|text| !text.is_empty());
     let known = match error.status {
         0 => common::ERROR_UNREACHABLE,
         401 => common::ERROR_SESSION,
@@ -126,7 +127,8 @@ pub fn api(error: &ApiError, lang: Lang) -> String {
         503 => common::ERROR_UNAVAILABLE,
         status => {
             let status = status.to_string();
-            return common::ERROR_SERVER.with(lang, &[("status", &status), ("detail", detail.unwrap_or("–"))]);
+            return common::ERROR_SERVER
+                .with(lang, &[("status", &status), ("detail", detail.unwrap_or("–"))]);
         }
     };
     known.say(lang).to_owned()
@@ -222,7 +224,8 @@ mod tests {
             serde_json::from_str(r#"{"tunnelId":1,"name":"","listenIp":"x","targets":[],"strategy":"best"}"#)
                 .unwrap();
         check(validate_forward(&forward, None).errors);
-        let bad = ForwardInput { tunnel_id: TunnelId(1), targets: vec!["a/b".into(), ":1".into()], ..forward };
+        let bad =
+            ForwardInput { tunnel_id: TunnelId(1), targets: vec!["a/b".into(), ":1".into()], ..forward };
         check(validate_forward(&bad, Some(&[])).errors);
         let node = NodeInput {
             server_ip_v4: "x".into(),

@@ -25,11 +25,9 @@ texts! {
     PAUSE = "暂停", "Pause";
     RESUME = "恢复", "Resume";
     PAUSED = "已暂停", "Paused";
-    RUNNING = "运行中", "Running";
     DELETE_TITLE = "删除转发？", "Delete the forward?";
     DELETE_LEAD = "将删除转发 {name}，其端口 {port} 会被释放。", "This deletes the forward {name} and frees its port {port}.";
     SAVED = "已保存转发：{name}", "Forward saved: {name}";
     DID_PAUSE = "已暂停：{name}", "Paused: {name}";
     DID_RESUME = "已恢复：{name}", "Resumed: {name}";
-    ADVANCED = "高级选项", "Advanced";
 }

@@ -169,7 +169,9 @@ mod tests {
         for (name, text) in all.into_iter().flatten() {
             assert!(!text.zh.is_empty() && !text.en.is_empty(), "{name} is empty");
             assert_eq!(holes(text.zh), holes(text.en), "{name} fills in different values");
-            assert!(text.en.is_ascii() || !text.en.contains(|c: char| ('\u{4e00}'..='\u{9fff}').contains(&c)));
+            assert!(
+                text.en.is_ascii() || !text.en.contains(|c: char| ('\u{4e00}'..='\u{9fff}').contains(&c))
+            );
         }
     }
 

@@ -10,16 +10,12 @@ texts! {
     STATUS_PAUSED = "探测已暂停", "Probing paused";
     NO_OWNERS = "还没有链路持有节点。", "There is no owner yet.";
     OWNER = "链路持有节点", "Owner";
-    OWNER_OFFLINE = "离线", "Offline";
     RANK = "排名", "Rank";
     EXIT = "出口", "Exit";
     LEG_A = "到出口", "To the exit";
     LEG_B = "出口到目标", "Exit to target";
-    LATENCY = "延迟", "Latency";
-    LOSS = "丢包", "Loss";
     LOSS_OF = "丢包 {loss}", "loss {loss}";
     SCORE = "得分", "Score";
-    SCORE_HINT = "延迟加丢包惩罚，越低越好", "Latency plus loss penalty; lower is better";
     SCORE_PARTS = "延迟 {latency} + 丢包惩罚 {penalty}", "latency {latency} + loss penalty {penalty}";
     LEGEND_LATENCY = "延迟", "Latency";
     LEGEND_PENALTY = "丢包惩罚", "Loss penalty";
@@ -40,7 +36,6 @@ texts! {
     SWITCH_REFUSED = "被拒绝：{error}", "refused: {error}";
     EVALUATED = "上次评估", "Evaluated";
     ORDER = "已生效顺序", "Applied order";
-    REASON = "原因", "Why";
     LEG_FAILED_ALL_LOST = "全部丢失", "all lost";
     LEG_FAILED_REFUSED = "连接被拒绝", "refused";
     LEG_FAILED_UNRESOLVED = "域名无法解析", "name not resolved";
@@ -66,7 +61,6 @@ texts! {
     PIN_ENDS = "{time} 结束", "ends {time}";
     LOG_TITLE = "决策日志", "Decision log";
     LOG_EMPTY = "还没有决策。", "No decisions yet.";
-    LOG_END = "没有更早的记录。", "There is nothing older.";
     HISTORY_TITLE = "延迟历史", "Latency history";
     HISTORY_EMPTY = "还没有历史数据。", "There is no history yet.";
     HISTORY_LAST = "最近 {time}", "Last {time}";

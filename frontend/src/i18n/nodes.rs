@@ -22,7 +22,6 @@ texts! {
     TCP_LISTEN = "TCP 监听地址", "TCP listen address";
     UDP_LISTEN = "UDP 监听地址", "UDP listen address";
     ADVANCED = "高级选项", "Advanced";
-    VERSION = "版本", "Version";
     VERSION_UNKNOWN = "尚未连接", "never connected";
     LAST_SEEN = "最近在线", "Last seen";
     CREATED = "节点已创建：{name}", "Node created: {name}";

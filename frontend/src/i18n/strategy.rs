@@ -17,8 +17,6 @@ texts! {
     OTHER = "{strategy}（未知）", "{strategy} (unknown)";
     OTHER_WHEN = "此版本的页面不认识这个策略，保存时保持不变。", "This page does not know this strategy and leaves it as it is.";
     UNKNOWN_PROTOCOL = "{protocol}（未知）", "{protocol} (unknown)";
-    COMMON_STRATEGIES = "常用", "Common";
-    MORE_STRATEGIES = "更多", "More";
 }
 
 /// What a strategy is called.

@@ -23,10 +23,6 @@ texts! {
     STATE_APPLIED = "已生效", "Applied";
     STATE_PENDING = "等待中", "Pending";
     STATE_FAILED = "失败", "Failed";
-    STATE_OF_NODES = "各节点状态", "State per node";
-    ENTRY = "入口", "Entry";
-    EXIT = "出口", "Exit";
-    HOP = "第 {number} 跳", "Hop {number}";
     TARGET = "目标", "Target";
     MONITOR = "监控", "Monitor";
     REDEPLOY = "重新下发", "Redeploy";

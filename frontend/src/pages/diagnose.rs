@@ -4,6 +4,7 @@ use crate::api::http::StreamGuard;
 use crate::api::{ApiError, client};
 use crate::format;
 use crate::i18n::{Text, common, errors, lang, t};
+use crate::pages::question::closes;
 use crate::ui::{Button, Dialog, Look};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -46,7 +47,9 @@ struct Progress {
 impl Progress {
     fn take(&mut self, line: DiagnoseLine) {
         match line {
-            DiagnoseLine::Start { items } => self.items = items.into_iter().map(|item| (item, None)).collect(),
+            DiagnoseLine::Start { items } => {
+                self.items = items.into_iter().map(|item| (item, None)).collect()
+            }
             DiagnoseLine::Item { index, success, latency_ms, loss, message } => {
                 if let Some((_, outcome)) = self.items.get_mut(index) {
                     *outcome = Some(Outcome { success, latency_ms, loss, message });
@@ -60,19 +63,7 @@ impl Progress {
 /// Opens when a subject is set, and diagnoses it.
 #[component]
 pub fn DiagnoseDialog(asked: RwSignal<Option<Subject>>) -> AnyView {
-    let open = RwSignal::new(false);
-    Effect::new(move || {
-        if asked.with(Option::is_some) {
-            open.set(true);
-        }
-    });
-    Effect::new(move |before: Option<bool>| {
-        let now = open.get();
-        if before == Some(true) && !now {
-            asked.set(None);
-        }
-        now
-    });
+    let open = closes(asked);
     let title = Signal::derive(move || {
         let name = asked.with(|asked| asked.as_ref().map(|subject| subject.name().to_owned()));
         common::DIAGNOSE_TITLE.with(lang(), &[("name", &name.unwrap_or_default())])

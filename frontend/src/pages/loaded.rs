@@ -14,7 +14,8 @@ pub fn Loaded(
 ) -> AnyView {
     let ready = Memo::new(move |_| ready.get());
     let failed = Memo::new(move |_| error.get().is_some());
-    let text = Signal::derive(move || error.get().map(|error| errors::api(&error, lang())).unwrap_or_default());
+    let text =
+        Signal::derive(move || error.get().map(|error| errors::api(&error, lang())).unwrap_or_default());
     let children = StoredValue::new(children);
     let content = move || {
         if ready.get() {
@@ -35,7 +36,10 @@ pub fn Loaded(
 }
 
 /// [`Loaded`] for one feed.
-pub fn loaded<T: PartialEq + Send + Sync>(feed: Feed<T>, children: impl Fn() -> AnyView + Send + Sync + 'static) -> AnyView {
+pub fn loaded<T: PartialEq + Send + Sync>(
+    feed: Feed<T>,
+    children: impl Fn() -> AnyView + Send + Sync + 'static,
+) -> AnyView {
     feed.want();
     let ready = Signal::derive(move || feed.get().is_some());
     let error = Signal::derive(move || feed.error());

@@ -1,10 +1,10 @@
 //! The frame around all screens: navigation, banners, and the dialog that asks for a new login.
 
 use super::login::LoginForm;
-use super::{editor, monitor, tunnels};
+use super::{audit, editor, forwards, monitor, nodes, overview, settings, tunnels};
+use crate::api::client;
 use crate::api::live::{Connection, use_live};
 use crate::api::session::{self, Session};
-use crate::api::client;
 use crate::browser;
 use crate::i18n::{Text, common, t};
 use crate::ui::field::said;
@@ -55,6 +55,11 @@ pub fn Shell() -> AnyView {
 fn Screens() -> AnyView {
     view! {
         <FlatRoutes fallback=|| view! { <NotFound /> }.into_any()>
+            <Route path=path!("/") view=|| view! { <overview::Overview /> }.into_any() />
+            <Route path=path!("/nodes") view=|| view! { <nodes::list::NodeList /> }.into_any() />
+            <Route path=path!("/forwards") view=|| view! { <forwards::list::ForwardList /> }.into_any() />
+            <Route path=path!("/settings") view=|| view! { <settings::SettingsPage /> }.into_any() />
+            <Route path=path!("/audit") view=|| view! { <audit::AuditPage /> }.into_any() />
             <Route path=path!("/tunnels") view=|| view! { <tunnels::list::TunnelList /> }.into_any() />
             <Route path=path!("/tunnels/new") view=|| view! { <editor::NewTunnel /> }.into_any() />
             <Route path=path!("/tunnels/:id/edit") view=|| view! { <editor::EditTunnel /> }.into_any() />
@@ -99,7 +104,7 @@ fn Navigation(menu_open: RwSignal<bool>) -> AnyView {
             <nav id="navigation" aria-label=move || label.get()>
                 <ul>{links.into_iter().collect_view()}</ul>
                 <div class="side-foot">
-                    <span class="who">{name}</span>
+                    <span class="who" title=move || (!session::may_write()).then(|| t(common::VIEWER_HINT)())>{name}</span>
                     <button type="button" class="button quiet" data-testid=testid::LOGOUT on:click=log_out>
                         {icon(Icon::Leave)} <span>{t(common::LOG_OUT)}</span>
                     </button>

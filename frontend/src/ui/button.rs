@@ -65,7 +65,11 @@ pub fn Button(
 
 /// The button that sends a form. It stays enabled while fields are wrong: pressing it is how people learn what is.
 #[component]
-pub fn Submit(text: Text, #[prop(into)] busy: Signal<bool>, #[prop(optional, into)] testid: String) -> AnyView {
+pub fn Submit(
+    text: Text,
+    #[prop(into)] busy: Signal<bool>,
+    #[prop(optional, into)] testid: String,
+) -> AnyView {
     view! {
         <button type="submit" class=Look::Primary.class() disabled=move || busy.get() data-testid=testid
             aria-busy=move || busy.get().to_string()>

@@ -53,7 +53,8 @@ fn Frame(
     });
     // The browser returns the focus only when a dialog is closed, and this one is taken away.
     on_cleanup(move || {
-        let element = before.try_get_value().flatten().and_then(|e| e.dyn_into::<web_sys::HtmlElement>().ok());
+        let element =
+            before.try_get_value().flatten().and_then(|e| e.dyn_into::<web_sys::HtmlElement>().ok());
         if let Some(element) = element {
             let _ = element.focus();
         }

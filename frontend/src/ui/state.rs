@@ -33,7 +33,11 @@ pub fn Loading() -> AnyView {
 
 /// A list has no entries.
 #[component]
-pub fn Empty(text: Text, #[prop(optional)] hint: Option<Text>, #[prop(optional)] children: Option<Children>) -> AnyView {
+pub fn Empty(
+    text: Text,
+    #[prop(optional)] hint: Option<Text>,
+    #[prop(optional)] children: Option<Children>,
+) -> AnyView {
     view! {
         <div class="state empty" data-testid=testid::EMPTY>
             <p class="state-title">{t(text)}</p>

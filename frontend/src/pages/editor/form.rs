@@ -74,7 +74,11 @@ impl GroupForm {
         let mut number = |text: String, field: &str, fallback: u64| match text.trim().parse::<u64>() {
             Ok(number) => number,
             Err(_) => {
-                errors.push(FieldError::new(format!("{path}.{field}"), "whole_number", "write a whole number"));
+                errors.push(FieldError::new(
+                    format!("{path}.{field}"),
+                    "whole_number",
+                    "write a whole number",
+                ));
                 fallback
             }
         };
@@ -89,7 +93,11 @@ impl GroupForm {
                     Ok(port) if port > 0 => Some(port),
                     _ => {
                         let message = "the port must be a number from 1 to 65535";
-                        errors.push(FieldError::new(format!("{path}.nodes[{index}].port"), "port_invalid", message));
+                        errors.push(FieldError::new(
+                            format!("{path}.nodes[{index}].port"),
+                            "port_invalid",
+                            message,
+                        ));
                         None
                     }
                 },
@@ -141,10 +149,8 @@ impl Form {
     pub fn new(tunnel: Option<&TunnelInput>) -> Self {
         let fresh = TunnelInput { enabled: true, ..TunnelInput::default() };
         let input = tunnel.unwrap_or(&fresh);
-        let exit = input
-            .exit
-            .clone()
-            .unwrap_or_else(|| Group { strategy: Strategy::Best, ..Group::default() });
+        let exit =
+            input.exit.clone().unwrap_or_else(|| Group { strategy: Strategy::Best, ..Group::default() });
         let entry = input.entry.nodes.iter().map(|node| Member::new(node.node_id)).collect();
         let mut unknown = BTreeSet::new();
         for group in input.hops.iter().chain(&input.exit) {

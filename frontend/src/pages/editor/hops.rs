@@ -57,7 +57,8 @@ fn Hop(form: Form, hop: GroupForm, errors: FieldErrors) -> AnyView {
     let number = move || (place.get() + 1).to_string();
     let title = move || words::HOP.with(lang(), &[("number", &number())]);
     let remove_label = Signal::derive(move || words::REMOVE_HOP.with(lang(), &[("number", &number())]));
-    let go = move |up| Callback::new(move |()| form.hops.update(|hops| shift(hops, place.get_untracked(), up)));
+    let go =
+        move |up| Callback::new(move |()| form.hops.update(|hops| shift(hops, place.get_untracked(), up)));
     let remove = move |()| form.hops.update(|hops| hops.retain(|other| other.key != hop.key));
     // A moved hop is drawn anew under its new number, so that test ids say where it is.
     let fields = move || {

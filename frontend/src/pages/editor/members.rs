@@ -58,22 +58,21 @@ fn MemberRow(listed: Listed, member: Member, names: Names, dragged: RwSignal<Opt
     let members = listed.members;
     let group = listed.group.clone();
     let (path, errors) = (listed.path, listed.errors);
-    let place =
-        Memo::new(move |_| members.with(|all| all.iter().position(|other| other.node == id)).unwrap_or_default());
+    let place = Memo::new(move |_| {
+        members.with(|all| all.iter().position(|other| other.node == id)).unwrap_or_default()
+    });
     let count = Memo::new(move |_| members.with(Vec::len));
     let error = errors.at(move || format!("{}.nodes[{}].nodeId", path.get(), place.get()));
-    let label = |text: crate::i18n::Text| {
-        Signal::derive(move || text.with(lang(), &[("name", &names.of(id))]))
-    };
-    let go = move |up| {
-        Callback::new(move |()| members.update(|all| shift(all, place.get_untracked(), up)))
-    };
+    let label =
+        |text: crate::i18n::Text| Signal::derive(move || text.with(lang(), &[("name", &names.of(id))]));
+    let go = move |up| Callback::new(move |()| members.update(|all| shift(all, place.get_untracked(), up)));
     let remove = move |()| members.update(|all| all.retain(|other| other.node != id));
     let drop_here = move |event: web_sys::DragEvent| {
         event.prevent_default();
         let from = dragged.get_untracked();
         dragged.set(None);
-        let from = from.and_then(|from| members.with_untracked(|all| all.iter().position(|m| m.node == from)));
+        let from =
+            from.and_then(|from| members.with_untracked(|all| all.iter().position(|m| m.node == from)));
         if let Some(from) = from {
             members.update(|all| relocate(all, from, place.get_untracked()));
         }
@@ -134,7 +133,8 @@ fn RelayInputs(listed: Listed, member: Member, place: Memo<usize>, count: Memo<u
     let id = member.node;
     let group = listed.group;
     let (path, errors) = (listed.path, listed.errors);
-    let at = |field: &'static str| errors.at(move || format!("{}.nodes[{}].{field}", path.get(), place.get()));
+    let at =
+        |field: &'static str| errors.at(move || format!("{}.nodes[{}].{field}", path.get(), place.get()));
     // One that is there already can be seen and taken away.
     let possible = move || count.get() <= 1 || member.connect_ip.with(|text| !text.is_empty());
     let explained = Signal::derive(move || {
@@ -197,6 +197,9 @@ fn AddNode(listed: Listed, names: Names, error: Signal<Option<String>>) -> AnyVi
             .collect::<Vec<_>>()
     });
     let first = move || {
+        if names.all().is_empty() {
+            return t(words::NO_NODES)();
+        }
         let none_left = free.with(Vec::is_empty);
         t(if none_left { words::ALL_NODES_USED } else { words::ADD_NODE_CHOOSE })()
     };

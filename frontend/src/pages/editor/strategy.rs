@@ -68,7 +68,8 @@ fn StrategyOption(
     let label = move || own.with_value(|strategy| say::label(strategy, lang()));
     let chosen = move || value.with(|value| own.with_value(|own| own == value));
     let cannot = Memo::new(move |_| {
-        let missing = own.with_value(|strategy| capability::strategy_missing(names, &holders.get(), strategy));
+        let missing =
+            own.with_value(|strategy| capability::strategy_missing(names, &holders.get(), strategy));
         let nodes = missing.join(", ");
         (!missing.is_empty()).then(|| words::AGENT_CANNOT.with(lang(), &[("nodes", &nodes)]))
     });

@@ -1,4 +1,3 @@
-use super::page::Monitored;
 use super::words as say;
 use crate::format;
 use crate::i18n::{lang, monitor as words, t};
@@ -8,12 +7,9 @@ use leptos::prelude::*;
 use shared::api::{CandidateDecision, ExitUse, OwnerDecision};
 use shared::best_exit::{Leg, Score};
 use shared::testid;
-use std::sync::Arc;
 
 /// The candidates of an owner in rank order.
-#[component]
-pub fn Candidates(shared: Monitored, state: Arc<OwnerDecision>) -> AnyView {
-    let _ = shared;
+pub fn candidates(state: &OwnerDecision) -> AnyView {
     // Bars are drawn against the worst score, so that they can be compared.
     let worst = state.candidates.iter().filter_map(|c| c.score).map(|s| s.total_ms).fold(0.0, f64::max);
     let reports_use = !state.in_use.is_empty();
@@ -21,7 +17,7 @@ pub fn Candidates(shared: Monitored, state: Arc<OwnerDecision>) -> AnyView {
         .candidates
         .iter()
         .enumerate()
-        .map(|(index, candidate)| row(&state, candidate, index + 1, worst, reports_use))
+        .map(|(index, candidate)| row(state, candidate, index + 1, worst, reports_use))
         .collect_view();
     view! {
         <div class="table-scroll">
@@ -66,7 +62,8 @@ fn row(
     let mark = applied.then(|| {
         view! { <span class="chip good" data-testid=testid::with(testid::APPLIED_MARK, owner)>{t(words::APPLIED)}</span> }
     });
-    let pin = pinned.then(|| view! { <span class="chip neutral">{icon(Icon::Pin)} {t(words::PINNED)}</span> });
+    let pin =
+        pinned.then(|| view! { <span class="chip neutral">{icon(Icon::Pin)} {t(words::PINNED)}</span> });
     view! {
         <tr
             class=exit_class(id)
@@ -83,7 +80,7 @@ fn row(
             <td class="score-column" data-testid=testid::of(testid::CANDIDATE_SCORE, owner, id)>
                 {score_bar(candidate.score, worst)}
             </td>
-            {reports_use.then(|| view! { <td class="number">{usage(in_use)}</td> })}
+            {reports_use.then(|| view! { <td class="usage number">{usage(in_use)}</td> })}
         </tr>
     }
     .into_any()
@@ -100,9 +97,12 @@ fn leg(leg: &Leg) -> AnyView {
             }
             .into_any()
         }
-        Leg::Failed { .. } => view! { <span class="state-word bad">{say::leg(leg, lang())}</span> }.into_any(),
+        Leg::Failed { .. } => {
+            view! { <span class="state-word bad">{say::leg(leg, lang())}</span> }.into_any()
+        }
         Leg::Unmeasured { reason } => {
-            view! { <span class="state-word neutral" title=reason.clone()>{say::leg(leg, lang())}</span> }.into_any()
+            view! { <span class="state-word neutral" title=reason.clone()>{say::leg(leg, lang())}</span> }
+                .into_any()
         }
     }
 }
@@ -133,5 +133,6 @@ fn usage(in_use: Option<&ExitUse>) -> AnyView {
     let (connections, failures) = (usage.connections.to_string(), usage.failures.to_string());
     let all = words::IN_USE_SINCE.with(lang(), &[("connections", &connections), ("failures", &failures)]);
     let marked = usage.marked.then(|| view! { <span class="state-word bad">{t(words::MARKED)}</span> });
-    view! { <span title=all.clone()>{usage.open}</span> <span class="muted small">{all}</span> {marked} }.into_any()
+    view! { <span title=all.clone()>{usage.open}</span> <span class="muted small">{all}</span> {marked} }
+        .into_any()
 }

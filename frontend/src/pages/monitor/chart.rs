@@ -107,10 +107,8 @@ fn chart(lines: &BTreeMap<NodeId, Line>, to: WallMs, shared: Monitored) -> AnyVi
             }
         })
         .collect_view();
-    let keys = lines
-        .keys()
-        .map(|exit| view! { <li>{dot(*exit)} {shared.names.of(*exit)}</li> })
-        .collect_view();
+    let keys =
+        lines.keys().map(|exit| view! { <li>{dot(*exit)} {shared.names.of(*exit)}</li> }).collect_view();
     view! {
         <div class="chart">
             <span class="chart-top number">{format::ms(highest)}</span>
@@ -152,7 +150,10 @@ mod tests {
             target: "t:1".into(),
             exit_node_id: NodeId(exit),
             leg: leg.into(),
-            points: points.iter().map(|(at, ms)| LegPoint { at: *at, latency_ms: *ms, loss: Some(0.0) }).collect(),
+            points: points
+                .iter()
+                .map(|(at, ms)| LegPoint { at: *at, latency_ms: *ms, loss: Some(0.0) })
+                .collect(),
         }
     }
 

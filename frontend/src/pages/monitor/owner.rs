@@ -1,4 +1,4 @@
-use super::candidates::Candidates;
+use super::candidates::candidates;
 use super::page::Monitored;
 use super::pin::PinLine;
 use super::words as say;
@@ -28,7 +28,7 @@ pub fn OwnerCard(shared: Monitored, owner: NodeId) -> AnyView {
             {with(head)}
             {move || state.get().map(|state| view! { <ReasonText shared state /> })}
             {with(|state, shared| view! { <PinLine shared owner=state.owner_node_id pin=state.pin.clone() /> }.into_any())}
-            {with(|state, shared| view! { <Candidates shared state=Arc::new(state.clone()) /> }.into_any())}
+            {with(|state, _| candidates(state))}
             {with(facts)}
         </article>
     }

@@ -5,10 +5,12 @@ use crate::api::{ApiError, client};
 use crate::clock;
 use crate::format;
 use crate::i18n::{common, errors, lang, lang_now, monitor as words, t};
+use crate::pages::question::closes;
 use crate::ui::button::Submit;
 use crate::ui::field::said;
 use crate::ui::{
-    Button, Checked, Choice, Dialog, FieldErrors, FormSummary, Icon, Look, SelectField, TextField, icon, toast,
+    Button, Checked, Choice, Dialog, FieldErrors, FormSummary, Icon, Look, SelectField, TextField, icon,
+    toast,
 };
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -36,15 +38,7 @@ const HOURS: [(i64, crate::i18n::Text); 4] =
 /// Asks what to pin, for whom, for how long and why.
 #[component]
 pub fn PinDialog(shared: Monitored) -> AnyView {
-    let open = RwSignal::new(false);
-    Effect::new(move || open.set(shared.pin.with(Option::is_some)));
-    Effect::new(move |before: Option<bool>| {
-        let now = open.get();
-        if before == Some(true) && !now {
-            shared.pin.set(None);
-        }
-        now
-    });
+    let open = closes(shared.pin);
     view! {
         <Dialog open title=said(words::PIN_TITLE)>
             {move || shared.pin.get().map(|subject| view! { <PinForm shared subject open /> })}

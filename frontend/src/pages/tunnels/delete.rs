@@ -2,6 +2,7 @@ use crate::api::live::use_live;
 use crate::api::{Feed, client};
 use crate::i18n::{common, errors, lang, lang_now, t, tunnels as words};
 use crate::pages::loaded::loaded;
+use crate::pages::question::closes;
 use crate::ui::{Confirm, toast};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -13,9 +14,8 @@ use std::sync::Arc;
 #[component]
 pub fn DeleteTunnel(asked: RwSignal<Option<Arc<Tunnel>>>) -> AnyView {
     let live = use_live();
-    let open = RwSignal::new(false);
+    let open = closes(asked);
     let busy = RwSignal::new(false);
-    Effect::new(move || open.set(asked.with(Option::is_some)));
     let delete = move |()| {
         let Some(tunnel) = asked.get_untracked() else { return };
         busy.set(true);
@@ -33,14 +33,6 @@ pub fn DeleteTunnel(asked: RwSignal<Option<Arc<Tunnel>>>) -> AnyView {
             }
         });
     };
-    // Closing by the cross or Escape withdraws the question.
-    Effect::new(move |before: Option<bool>| {
-        let now = open.get();
-        if before == Some(true) && !now {
-            asked.set(None);
-        }
-        now
-    });
     view! {
         <Confirm open title=words::DELETE_TITLE action=common::DELETE on_confirm=Callback::new(delete) busy>
             {move || asked.get().map(|tunnel| view! { <Preview tunnel /> })}

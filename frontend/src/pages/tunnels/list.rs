@@ -112,9 +112,16 @@ fn found(tunnel: &Tunnel, search: &str, names: Names) -> bool {
         .nodes
         .iter()
         .map(|node| node.node_id)
-        .chain(tunnel.hops.iter().chain(&tunnel.exit).flat_map(|group| group.nodes.iter().map(|node| node.node_id)))
+        .chain(
+            tunnel
+                .hops
+                .iter()
+                .chain(&tunnel.exit)
+                .flat_map(|group| group.nodes.iter().map(|node| node.node_id)),
+        )
         .map(|id| names.of(id))
         .collect();
-    let texts: Vec<&str> = std::iter::once(tunnel.name.as_str()).chain(nodes.iter().map(String::as_str)).collect();
+    let texts: Vec<&str> =
+        std::iter::once(tunnel.name.as_str()).chain(nodes.iter().map(String::as_str)).collect();
     matches(search, &texts)
 }

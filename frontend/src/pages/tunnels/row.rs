@@ -115,17 +115,20 @@ pub fn Deployment(id: String, enabled: bool, deployment: Vec<NodeDeployment>, na
     let tone = nodes.with_value(|nodes| state::deployment_chip(nodes, lang_now()).1);
     let text = Signal::derive(move || nodes.with_value(|nodes| state::deployment_chip(nodes, lang()).0));
     let list = move || {
-        nodes.get_value().into_iter().map(|node| {
-            let (word, tone) = state::status(node.status);
-            view! {
-                <li>
-                    <span class=format!("state-word {}", tone.class())>{t(word)}</span>
-                    <span>{move || names.of(node.node_id)}</span>
-                    {node.reason.map(|reason| view! { <span class="muted">{reason}</span> })}
-                </li>
-            }
-        })
-        .collect_view()
+        nodes
+            .get_value()
+            .into_iter()
+            .map(|node| {
+                let (word, tone) = state::status(node.status);
+                view! {
+                    <li>
+                        <span class=format!("state-word {}", tone.class())>{t(word)}</span>
+                        <span>{move || names.of(node.node_id)}</span>
+                        {node.reason.map(|reason| view! { <span class="muted">{reason}</span> })}
+                    </li>
+                }
+            })
+            .collect_view()
     };
     view! {
         <details class="deployment">

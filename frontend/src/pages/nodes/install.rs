@@ -1,0 +1,74 @@
+use crate::api::{Feed, client};
+use crate::i18n::{common, lang, nodes as words, t};
+use crate::pages::loaded::loaded;
+use crate::pages::question::closes;
+use crate::ui::{Button, CopyBox, Dialog, Look};
+use leptos::prelude::*;
+use shared::ids::NodeId;
+use shared::testid;
+
+/// Whose agent is to be installed. The secret is there right after it was made, and never again.
+#[derive(Clone, PartialEq)]
+pub struct Installing {
+    /// The node.
+    pub id: NodeId,
+    /// Its name.
+    pub name: String,
+    /// Its secret, if it was made just now.
+    pub secret: Option<String>,
+}
+
+/// Shows the command line that installs a node's agent.
+#[component]
+pub fn InstallDialog(asked: RwSignal<Option<Installing>>) -> AnyView {
+    let open = closes(asked);
+    let title = Signal::derive(move || {
+        let name = asked.with(|asked| asked.as_ref().map(|asked| asked.name.clone())).unwrap_or_default();
+        words::INSTALL_TITLE.with(lang(), &[("name", &name)])
+    });
+    view! {
+        <Dialog open title wide=true>
+            {move || asked.get().map(|installing| view! { <Command installing /> })}
+            <footer class="dialog-foot">
+                <Button text=common::CLOSE look=Look::Primary on_press=Callback::new(move |()| open.set(false))
+                    testid=testid::CANCEL />
+            </footer>
+        </Dialog>
+    }
+    .into_any()
+}
+
+/// The command's placeholder for the secret.
+const PLACEHOLDER: &str = "<secret>";
+
+#[component]
+fn Command(installing: Installing) -> AnyView {
+    let id = installing.id;
+    let command = Feed::new(move || client::install_command(id));
+    let secret = installing.secret.clone();
+    let line = Signal::derive(move || {
+        let line = command.get().map(|answer| answer.command.clone()).unwrap_or_default();
+        match &secret {
+            Some(secret) => line.replace(PLACEHOLDER, secret),
+            None => line,
+        }
+    });
+    let secret = installing.secret.map(|secret| {
+        view! {
+            <div class="alert notice">
+                <p>{t(words::SECRET_ONCE)}</p>
+            </div>
+            <h3>{t(words::SECRET)}</h3>
+            <CopyBox text=Signal::stored(secret) testid=testid::NODE_SECRET />
+        }
+    });
+    let placeholder =
+        secret.is_none().then(|| view! { <p class="hint">{t(words::INSTALL_PLACEHOLDER_HINT)}</p> });
+    view! {
+        {secret}
+        <p>{t(words::INSTALL_HINT)}</p>
+        {loaded(command, move || view! { <CopyBox text=line testid=testid::INSTALL_COMMAND /> }.into_any())}
+        {placeholder}
+    }
+    .into_any()
+}

@@ -1,0 +1,239 @@
+//! The start page: how things are, and what needs somebody.
+
+use super::names::{Names, use_names};
+use crate::api::live::{Live, use_live};
+use crate::format;
+use crate::i18n::{common, lang, t, tunnels};
+use crate::pages::loaded::Loaded;
+use crate::ui::chip::exit_class;
+use crate::ui::field::said;
+use crate::ui::{Heading, Icon, LinkButton, Look, dot, icon};
+use leptos::prelude::*;
+use leptos_router::components::A;
+use shared::api::{BestExitOwner, DecisionState, DeploymentStatus, Tunnel, WallMs};
+use shared::ids::TunnelId;
+use std::sync::Arc;
+
+/// Lines shown of each list.
+const LINES: usize = 12;
+
+/// The start page.
+#[component]
+pub fn Overview() -> AnyView {
+    let live = use_live();
+    let names = use_names();
+    live.tunnels.want();
+    live.forwards.want();
+    let ready = Signal::derive(move || live.nodes.get().is_some() && live.tunnels.get().is_some());
+    let error = Signal::derive(move || live.nodes.error().or_else(|| live.tunnels.error()));
+    view! {
+        <Heading text=said(common::OVERVIEW_TITLE) />
+        <Loaded ready error on_retry=Callback::new(move |()| live.refresh_all())>
+            <Counts />
+            <Start />
+            <div class="overview">
+                <section class="card">
+                    <h2>{t(common::OVERVIEW_ATTENTION)}</h2>
+                    <Attention names />
+                </section>
+                <section class="card">
+                    <h2>{t(common::OVERVIEW_SWITCHES)}</h2>
+                    <Switches names />
+                </section>
+            </div>
+        </Loaded>
+    }
+    .into_any()
+}
+
+#[component]
+fn Counts() -> AnyView {
+    let live = use_live();
+    let nodes = Memo::new(move |_| {
+        let nodes = live.nodes.get().unwrap_or_default();
+        (nodes.iter().filter(|node| node.online).count(), nodes.len())
+    });
+    let forwards = Memo::new(move |_| {
+        let forwards = live.forwards.get().unwrap_or_default();
+        (forwards.iter().filter(|forward| forward.enabled).count(), forwards.len())
+    });
+    let states = Memo::new(move |_| tunnel_states(&live.tunnels.get().unwrap_or_default()));
+    let count = |total: usize| common::OVERVIEW_OF.with(lang(), &[("count", &total.to_string())]);
+    let states_line = move || {
+        let states = states.get();
+        let said = [
+            (states.waiting, tunnels::CHIP_WAITING.say(lang()).to_owned()),
+            (states.paused, tunnels::CHIP_PAUSED.say(lang()).to_owned()),
+            (states.failed, tunnels::STATE_FAILED.say(lang()).to_owned()),
+            (states.disabled, tunnels::TUNNEL_DISABLED.say(lang()).to_owned()),
+        ];
+        let parts: Vec<String> =
+            said.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{word} {n}")).collect();
+        parts.join(" · ")
+    };
+    view! {
+        <div class="counts">
+            <A href="/nodes" attr:class="card count">
+                <span class="muted">{t(common::OVERVIEW_NODES)}</span>
+                <span class="count-number number">{move || nodes.get().0}</span>
+                <span class="muted">{move || count(nodes.get().1)}</span>
+            </A>
+            <A href="/tunnels" attr:class="card count">
+                <span class="muted">{t(common::OVERVIEW_TUNNELS)}</span>
+                <span class="count-number number">{move || states.get().total}</span>
+                <span class="muted">{states_line}</span>
+            </A>
+            <A href="/forwards" attr:class="card count">
+                <span class="muted">{t(common::OVERVIEW_FORWARDS)}</span>
+                <span class="count-number number">{move || forwards.get().0}</span>
+                <span class="muted">{move || count(forwards.get().1)}</span>
+            </A>
+        </div>
+    }
+    .into_any()
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+struct TunnelStates {
+    total: usize,
+    waiting: usize,
+    paused: usize,
+    failed: usize,
+    disabled: usize,
+}
+
+fn tunnel_states(tunnels: &[Arc<Tunnel>]) -> TunnelStates {
+    let mut states = TunnelStates { total: tunnels.len(), ..TunnelStates::default() };
+    for tunnel in tunnels {
+        if !tunnel.enabled {
+            states.disabled += 1;
+            continue;
+        }
+        if tunnel.deployment.iter().any(|node| node.status == DeploymentStatus::Failed) {
+            states.failed += 1;
+        }
+        match tunnel.best_exit.as_ref().map(|best| best.status) {
+            Some(DecisionState::Waiting) => states.waiting += 1,
+            Some(DecisionState::Paused) => states.paused += 1,
+            Some(DecisionState::Applied) | None => {}
+        }
+    }
+    states
+}
+
+/// For a panel without tunnels: what to do first.
+#[component]
+fn Start() -> AnyView {
+    let live = use_live();
+    let fresh = Memo::new(move |_| live.tunnels.get().is_some_and(|tunnels| tunnels.is_empty()));
+    view! {
+        <Show when=move || fresh.get()>
+            <section class="card">
+                <h2>{t(common::OVERVIEW_START)}</h2>
+                <ol class="start">
+                    <li>{t(common::OVERVIEW_START_NODES)}</li>
+                    <li>{t(common::OVERVIEW_START_TUNNEL)}</li>
+                </ol>
+                <div class="page-actions">
+                    <LinkButton text=common::NAV_NODES href="/nodes" look=Look::Primary />
+                    <LinkButton text=tunnels::NEW href="/tunnels/new" />
+                </div>
+            </section>
+        </Show>
+    }
+    .into_any()
+}
+
+/// What needs somebody, worst first: where it is, and what is said about it.
+fn attention(live: Live, names: Names) -> Vec<(String, String)> {
+    let lang = lang();
+    let mut lines = Vec::new();
+    let tunnels = live.tunnels.get().unwrap_or_default();
+    for tunnel in tunnels.iter().filter(|tunnel| tunnel.enabled) {
+        let owners = tunnel.best_exit.iter().flat_map(|best| &best.owners);
+        if owners.clone().any(|owner| owner.reason == "all_exits_failed") {
+            let text = common::ATTENTION_ALL_FAILED.with(lang, &[("tunnel", &tunnel.name)]);
+            lines.push((format!("/tunnels/{}/monitor", tunnel.id), text));
+        }
+        for node in tunnel.deployment.iter().filter(|node| node.status == DeploymentStatus::Failed) {
+            let (name, reason) = (names.of(node.node_id), node.reason.clone().unwrap_or_default());
+            let values = [("tunnel", tunnel.name.as_str()), ("node", &name), ("reason", &reason)];
+            lines.push(("/tunnels".to_owned(), common::ATTENTION_DEPLOY_FAILED.with(lang, &values)));
+        }
+    }
+    for forward in live.forwards.get().unwrap_or_default().iter().filter(|forward| forward.enabled) {
+        for node in forward.deployment.iter().filter(|node| node.status == DeploymentStatus::Failed) {
+            let (name, reason) = (names.of(node.node_id), node.reason.clone().unwrap_or_default());
+            let values = [("forward", forward.name.as_str()), ("node", &name), ("reason", &reason)];
+            lines.push(("/forwards".to_owned(), common::ATTENTION_FORWARD_FAILED.with(lang, &values)));
+        }
+    }
+    for node in live.nodes.get().unwrap_or_default().iter().filter(|node| !node.online) {
+        let text = common::ATTENTION_NODE_OFFLINE.with(lang, &[("name", &node.name)]);
+        lines.push(("/nodes".to_owned(), text));
+    }
+    lines
+}
+
+#[component]
+fn Attention(names: Names) -> AnyView {
+    let live = use_live();
+    let lines = Memo::new(move |_| attention(live, names));
+    let list = move || {
+        let lines = lines.get();
+        if lines.is_empty() {
+            return view! { <p class="all-well">{icon(Icon::Check)} " " {t(common::OVERVIEW_ALL_WELL)}</p> }
+                .into_any();
+        }
+        let lines = lines
+            .into_iter()
+            .take(LINES)
+            .map(|(href, text)| view! { <li>{icon(Icon::Warning)} <A href=href>{text}</A></li> })
+            .collect_view();
+        view! { <ul class="attention">{lines}</ul> }.into_any()
+    };
+    view! { {list} }.into_any()
+}
+
+/// When which exit of which tunnel became the one in force.
+type Since = (WallMs, TunnelId, String, BestExitOwner);
+
+fn last_switches(tunnels: &[Arc<Tunnel>]) -> Vec<Since> {
+    let mut all: Vec<Since> = tunnels
+        .iter()
+        .flat_map(|tunnel| {
+            let owners = tunnel.best_exit.iter().flat_map(|best| best.owners.clone());
+            owners.filter_map(|owner| Some((owner.since?, tunnel.id, tunnel.name.clone(), owner)))
+        })
+        .filter(|(_, _, _, owner)| owner.exit_node_id.is_some())
+        .collect();
+    all.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    all.truncate(LINES);
+    all
+}
+
+#[component]
+fn Switches(names: Names) -> AnyView {
+    let live = use_live();
+    let rows = Memo::new(move |_| last_switches(&live.tunnels.get().unwrap_or_default()));
+    let list = move || {
+        let rows = rows.get();
+        if rows.is_empty() {
+            return view! { <p class="muted">{t(common::OVERVIEW_NO_SWITCHES)}</p> }.into_any();
+        }
+        let rows = rows.into_iter().filter_map(|(at, id, name, owner)| {
+            let exit = owner.exit_node_id?;
+            let since = common::SINCE.with(lang(), &[("time", &format::date_time(at, lang()))]);
+            Some(view! {
+                <li class=exit_class(exit)>
+                    <A href=format!("/tunnels/{id}/monitor")>{name}</A>
+                    <span class="muted">{names.of(owner.owner_node_id)}</span>
+                    <span class="with-dot">{dot(exit)} {names.of(exit)}</span>
+                    <span class="muted">{since}</span>
+                </li>
+            })
+        });
+        view! { <ul class="switches">{rows.collect_view()}</ul> }.into_any()
+    };
+    view! { {list} }.into_any()
+}
