@@ -1,6 +1,8 @@
 //! Forwards.
 
-use super::{Result, announce, changes, check_text, check_version, note, object, ports, valid};
+use super::{
+    Result, announce, announce_and_plan, changes, check_text, check_version, note, object, ports, valid,
+};
 use crate::clock::random_u64;
 use crate::error::AppError;
 use crate::plan::dial::unbracketed;
@@ -116,8 +118,8 @@ pub async fn create(state: &AppState, user: &User, input: ForwardInput) -> Resul
     let detail = format!("port {} → {}", forward.listen_port, forward.targets.join(", "));
     note(&mut tx, state, user, "forward.create", object(&forward.name, id), detail).await?;
     tx.commit().await?;
-    announce(state, "forward");
-    Ok(forward)
+    announce_and_plan(state, "forward").await;
+    Ok(Forward { deployment: state.agents.forward_deployment(id), ..forward })
 }
 
 /// Edits a forward.
@@ -132,8 +134,8 @@ pub async fn update(state: &AppState, user: &User, id: ForwardId, input: Forward
     note(&mut tx, state, user, "forward.update", object(&stored.name, id), changes(&old, &stored)).await?;
     let forward = read_live(state, &mut tx, id).await?;
     tx.commit().await?;
-    announce(state, "forward");
-    Ok(forward)
+    announce_and_plan(state, "forward").await;
+    Ok(Forward { deployment: state.agents.forward_deployment(id), ..forward })
 }
 
 /// Pauses or resumes a forward.
@@ -145,8 +147,8 @@ pub async fn set_enabled(state: &AppState, user: &User, id: ForwardId, enabled: 
     note(&mut tx, state, user, action, object(&old.name, id), String::new()).await?;
     let forward = read_live(state, &mut tx, id).await?;
     tx.commit().await?;
-    announce(state, "forward");
-    Ok(forward)
+    announce_and_plan(state, "forward").await;
+    Ok(Forward { deployment: state.agents.forward_deployment(id), ..forward })
 }
 
 /// Deletes a forward.

@@ -29,6 +29,13 @@ fn announce(state: &AppState, what: &str) {
     state.bus.send(Event::Changed { what: what.to_owned() });
 }
 
+/// The same, and waits until it is planned: the answer shall speak of what was just stored, not of what the nodes run
+/// of the configuration before.
+async fn announce_and_plan(state: &AppState, what: &str) {
+    announce(state, what);
+    state.agents.replanned().await;
+}
+
 /// Notes who did what, in the transaction that does it.
 async fn note(
     tx: &mut Tx,

@@ -1,7 +1,7 @@
 //! Tunnels.
 
 use super::ports::{self, Ports};
-use super::{Result, announce, changes, check_text, check_version, note, object, valid};
+use super::{Result, announce, announce_and_plan, changes, check_text, check_version, note, object, valid};
 use crate::auth::token;
 use crate::clock::random_u64;
 use crate::error::AppError;
@@ -204,7 +204,7 @@ pub async fn create(state: &AppState, user: &User, input: TunnelInput) -> Result
     note(&mut tx, state, user, "tunnel.create", name, String::new()).await?;
     let monitoring = tx.settings().await?.1.monitor_tunnel_quality_enabled;
     tx.commit().await?;
-    announce(state, "tunnel");
+    announce_and_plan(state, "tunnel").await;
     Ok(Tunnel { warnings: checked.warnings, ..live(state, row.tunnel, monitoring) })
 }
 
@@ -228,7 +228,7 @@ pub async fn update(state: &AppState, user: &User, id: TunnelId, input: TunnelIn
     note(&mut tx, state, user, "tunnel.update", object(&new.name, id), changes(&old, &new)).await?;
     let monitoring = tx.settings().await?.1.monitor_tunnel_quality_enabled;
     tx.commit().await?;
-    announce(state, "tunnel");
+    announce_and_plan(state, "tunnel").await;
     Ok(Tunnel { warnings: checked.warnings, ..live(state, new, monitoring) })
 }
 
@@ -274,7 +274,11 @@ pub async fn runtime(state: &AppState, id: TunnelId) -> Result<Vec<NodeRuntime>>
 /// The state of its decisions.
 pub async fn decisions(state: &AppState, id: TunnelId) -> Result<TunnelDecisions> {
     find(&mut state.db.read().await?, id).await?;
-    let missing = || AppError::NotFound(format!("a decision about tunnel {id}"));
+    let missing = || {
+        AppError::NotFound(format!(
+            "a decision about tunnel {id}, which has no two exits to choose from by measuring,"
+        ))
+    };
     state.best_exit.decisions(id).await.ok_or_else(missing)
 }
 

@@ -36,6 +36,10 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, AppError> {
     // First as JSON of any shape: a type may be satisfied, or offended, before the text turns out to be malformed.
     serde_json::from_slice::<serde::de::IgnoredAny>(bytes)
         .map_err(|error| AppError::Malformed(format!("the body is not valid JSON: {error}")))?;
+    // serde would take a list for an object, its items for the fields in their order.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(AppError::field("", "invalid_type", "the body must be a JSON object"));
+    }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();

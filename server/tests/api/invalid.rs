@@ -32,7 +32,7 @@ async fn good(panel: &Panel) -> Vec<Good> {
         "hops": [{ "strategy": "round", "protocol": "tls", "maxFails": 3, "failTimeoutMs": 30000,
             "nodes": [{ "nodeId": middle, "port": 20001, "connectIp": "192.0.2.8" }] }],
         "exit": { "strategy": "best", "protocol": "tls", "maxFails": 3, "failTimeoutMs": 30000,
-            "nodes": [{ "nodeId": a, "port": 20002 }, { "nodeId": b, "port": 20003 }] }
+            "nodes": [{ "nodeId": a, "port": 20002, "connectIp": null }, { "nodeId": b, "port": 20003 }] }
     });
     let forward = json!({
         "tunnelId": created["id"], "name": "web", "listenPort": 20004, "listenIp": "192.0.2.9",
@@ -270,7 +270,8 @@ async fn a_value_that_makes_no_sense_is_named() {
         assert!(!goods.is_empty(), "{path}");
         for good in goods {
             let mut body = good.body.clone();
-            *body.pointer_mut(pointer).unwrap() = value.clone();
+            let place = body.pointer_mut(pointer);
+            *place.unwrap_or_else(|| panic!("{path} {pointer}")) = value.clone();
             let answer = good.send(&panel, &body).await;
             let expected = (field.to_owned(), code.to_owned());
             assert!(

@@ -1,6 +1,9 @@
 //! The API in process: every endpoint, who may use it, and what it says to nonsense.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 mod access;
+mod binary;
 mod document;
 mod forwards;
 mod history;

@@ -54,6 +54,6 @@ async fn files_are_compressed_cached_and_known_by_their_tag() {
     assert!(!plain.headers.contains_key(header::CONTENT_ENCODING));
     let known = panel
         .call(Method::GET, &wasm)
-        .header(header::IF_NONE_MATCH, { plain.headers[header::ETAG].to_str().unwrap() });
+        .header(header::IF_NONE_MATCH, plain.headers[header::ETAG].to_str().unwrap());
     assert_eq!(known.send().await.status, 304);
 }

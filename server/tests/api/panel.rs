@@ -9,6 +9,7 @@ use server::config::Config;
 use server::state::AppState;
 use server::store::Db;
 use shared::api::Role;
+use std::sync::LazyLock;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
@@ -21,6 +22,10 @@ pub const PASSWORD: &str = "correct horse battery";
 pub const ADMIN: &str = "admin-token";
 /// Token of the user watcher, a viewer.
 pub const VIEWER: &str = "viewer-token";
+
+/// Hash of a password that nobody uses.
+static VIEWER_HASH: LazyLock<String> =
+    LazyLock::new(|| server::auth::password::hash_now("a viewer's own").unwrap());
 
 pub struct Panel {
     pub state: AppState,
@@ -115,7 +120,7 @@ impl Panel {
         let mut tx = db.write().await.unwrap();
         let admin = tx.user_by_name("admin").await.unwrap().unwrap().user;
         if tx.user_by_name("watcher").await.unwrap().is_none() {
-            let viewer = tx.insert_user("watcher", "no password fits", Role::Viewer, START_MS).await.unwrap();
+            let viewer = tx.insert_user("watcher", &VIEWER_HASH, Role::Viewer, START_MS).await.unwrap();
             for (user, token) in [(admin, ADMIN), (viewer, VIEWER)] {
                 let ends = START_MS + token::SESSION_MS;
                 tx.insert_session(&token::hash(token), user.id, START_MS, ends).await.unwrap();
