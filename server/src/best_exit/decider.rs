@@ -322,8 +322,8 @@ impl Decider {
         match verdict.push {
             Some(order) => self.push(key, order, verdict.reason),
             None => {
-                if owner.in_doubt && settles_doubt(&verdict.reason) {
-                    owner.in_doubt = false;
+                if owner.in_doubt.is_some_and(|exit| settles_doubt(&verdict.reason, exit)) {
+                    owner.in_doubt = None;
                     self.inner.agents.forget_proposal(key.0, key.1);
                 }
                 self.note_reason(key, evaluated_before);
@@ -348,7 +348,7 @@ impl Decider {
         if before.is_some_and(|before| before != first && saved.contains(&before)) {
             let reason = Reason::Switched { from: before, to: first, advantage_ms: None };
             owner.state.reason = reason.clone();
-            owner.in_doubt = false;
+            owner.in_doubt = None;
             self.accepted(key, order, before, reason);
         } else {
             owner.state.applied.order = order;
@@ -375,14 +375,14 @@ impl Decider {
         let Some(to) = order.first().copied() else { return };
         match result {
             Ok(()) => {
-                owner.in_doubt = false;
+                owner.in_doubt = None;
                 owner.state.reason = reason.clone();
                 self.accepted(key, order, from, reason);
             }
             Err(failure) => {
                 let error = failure.to_string();
                 owner.state.refused(to, error.clone(), now);
-                owner.in_doubt = failure == Failure::Unanswered;
+                owner.in_doubt = (failure == Failure::Unanswered).then_some(to);
                 owner.last_switch = Some(SwitchRecord {
                     at: wall,
                     from_exit_node_id: from,
@@ -420,8 +420,6 @@ impl Decider {
         self.inner.metrics.switches.inc();
         self.log(key, from, &reason, true);
         self.inner.bus.send(Event::Switch { tunnel_id: key.0, owner_node_id: key.1, from, to, at: wall });
-        // The plans hold the order before.
-        self.inner.agents.wake();
     }
 
     /// Tells of the reason if it is another one than after the round before.
@@ -491,15 +489,50 @@ impl Decider {
     }
 }
 
-/// Whether a verdict without a push says that the order that was pushed and not answered is not wanted any more.
-fn settles_doubt(reason: &Reason) -> bool {
+/// Whether a verdict without a push says that the order which was pushed and not answered, with `exit` in front, is not
+/// wanted any more.
+fn settles_doubt(reason: &Reason, doubted: NodeId) -> bool {
     match reason {
-        Reason::ApplyRetryWait { .. }
-        | Reason::Cooldown { .. }
-        | Reason::OwnerOffline
+        Reason::Confirming { exit, .. }
+        | Reason::Cooldown { exit, .. }
+        | Reason::ApplyRetryWait { exit, .. }
+        | Reason::ApplyFailed { exit, .. } => *exit != doubted,
+        Reason::CurrentIsBest
+        | Reason::InsufficientAdvantage { .. }
+        | Reason::Pinned { .. }
+        | Reason::Switched { .. } => true,
+        Reason::PinFailed { among_others, .. } => settles_doubt(among_others, doubted),
+        // Nothing was decided; the doubt stays as it is.
+        Reason::NoDecision
+        | Reason::SingleExit
+        | Reason::Incomplete
         | Reason::Paused
-        | Reason::ApplyFailed { .. } => false,
-        Reason::PinFailed { among_others, .. } => settles_doubt(among_others),
-        _ => true,
+        | Reason::OwnerOffline
+        | Reason::AllExitsFailed
+        | Reason::CurrentUnmeasured { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_decision_for_something_else_settles_a_doubt() {
+        let doubted = NodeId(7);
+        let cooldown = |exit| Reason::Cooldown { exit: NodeId(exit), remaining_ms: 1 };
+        let table = [
+            (Reason::CurrentIsBest, true),
+            (cooldown(7), false),
+            (cooldown(8), true),
+            (Reason::Confirming { exit: doubted, rounds: 1, needed: 3 }, false),
+            (Reason::AllExitsFailed, false),
+            (Reason::OwnerOffline, false),
+            (Reason::PinFailed { exit: NodeId(9), among_others: Box::new(cooldown(7)) }, false),
+            (Reason::PinFailed { exit: NodeId(9), among_others: Box::new(Reason::CurrentIsBest) }, true),
+        ];
+        for (reason, settled) in table {
+            assert_eq!(settles_doubt(&reason, doubted), settled, "{reason:?}");
+        }
     }
 }

@@ -91,7 +91,7 @@ impl BestExit {
             views: Mutex::default(),
         });
         let (writer, queue) = writer::Writer::new();
-        tracker.spawn(writer::write_forever(inner.db.clone(), queue, inner.cancel.clone()));
+        tracker.spawn(writer::write_forever(inner.clone(), queue));
         tracker.spawn(decider::decide_forever(inner.clone(), writer));
         tracker.spawn(prune_forever(inner.clone()));
         Self { inner }

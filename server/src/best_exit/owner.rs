@@ -19,8 +19,8 @@ pub(super) struct Owner {
     pub(super) evaluated_at: Option<WallMs>,
     /// An order is on its way; nothing is decided until its end is known.
     pub(super) pushing: bool,
-    /// A push was not answered: the agent runs the order before or the one that was pushed.
-    pub(super) in_doubt: bool,
+    /// A push with this exit in front was not answered: the agent runs the order before, or that one.
+    pub(super) in_doubt: Option<NodeId>,
     /// What is stored is older than this.
     pub(super) unsaved: bool,
     /// It had a stored state when the panel started.
@@ -48,7 +48,7 @@ impl Owner {
             candidates: Vec::new(),
             evaluated_at: None,
             pushing: false,
-            in_doubt: false,
+            in_doubt: None,
             unsaved: false,
             restored: false,
             logged: None,

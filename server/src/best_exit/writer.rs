@@ -1,11 +1,12 @@
 //! Writes what was decided and measured, in order and beside the deciding, which must not wait for a disk.
 
+use super::Inner;
 use super::legs::OwnerKey;
-use crate::store::{Db, LegSample, NewLogEntry, StoredDecision};
+use crate::store::{LegSample, NewLogEntry, StoredDecision};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 /// Writes that wait. History beyond that is dropped, decisions are kept by the decider's next write of that owner.
 const QUEUE: usize = 4096;
@@ -45,42 +46,46 @@ impl Writer {
 }
 
 /// Writes until cancelled, and then what is still waiting.
-pub(super) async fn write_forever(db: Db, mut queue: mpsc::Receiver<Write>, cancel: CancellationToken) {
+pub(super) async fn write_forever(inner: Arc<Inner>, mut queue: mpsc::Receiver<Write>) {
     let mut unsaved = BTreeMap::new();
     loop {
         tokio::select! {
             biased;
-            () = cancel.cancelled() => break,
+            () = inner.cancel.cancelled() => break,
             write = queue.recv() => match write {
-                Some(write) => carry_out(&db, write, &mut unsaved).await,
+                Some(write) => carry_out(&inner, write, &mut unsaved).await,
                 None => break,
             },
             () = tokio::time::sleep(RETRY), if !unsaved.is_empty() => {
                 for (_, decision) in std::mem::take(&mut unsaved) {
-                    carry_out(&db, Write::Decision(Box::new(decision), None), &mut unsaved).await;
+                    carry_out(&inner, Write::Decision(Box::new(decision), None), &mut unsaved).await;
                 }
             }
         }
     }
     queue.close();
     while let Some(write) = queue.recv().await {
-        carry_out(&db, write, &mut unsaved).await;
+        carry_out(&inner, write, &mut unsaved).await;
     }
 }
 
-async fn carry_out(db: &Db, write: Write, unsaved: &mut BTreeMap<OwnerKey, StoredDecision>) {
+async fn carry_out(inner: &Inner, write: Write, unsaved: &mut BTreeMap<OwnerKey, StoredDecision>) {
     let result = match write {
         Write::Decision(decision, log) => {
             let key = (decision.tunnel, decision.owner);
             unsaved.remove(&key);
-            let result = db.store_decision(&decision, log.map(|entry| *entry)).await;
-            if result.is_err() {
-                unsaved.insert(key, *decision);
+            let result = inner.db.store_decision(&decision, log.map(|entry| *entry)).await;
+            match &result {
+                // Plans are made from what is stored.
+                Ok(()) => inner.agents.wake(),
+                Err(_) => {
+                    unsaved.insert(key, *decision);
+                }
             }
             result
         }
-        Write::Log(entry) => db.append_decision_log(*entry).await,
-        Write::Samples(samples) => db.append_leg_samples(&samples).await,
+        Write::Log(entry) => inner.db.append_decision_log(*entry).await,
+        Write::Samples(samples) => inner.db.append_leg_samples(&samples).await,
     };
     if let Err(error) = result {
         tracing::error!(%error, "a decision or measurement could not be stored");
