@@ -53,6 +53,9 @@ pub enum AppError {
         /// When the next attempt is possible.
         retry_after_s: u64,
     },
+    /// It took too long and was given up; nothing of it was stored.
+    #[error("the panel is too busy; try again")]
+    TimedOut,
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -63,7 +66,7 @@ pub enum AppError {
 
 /// Media type of RFC 9457.
 pub const PROBLEM_JSON: &str = "application/problem+json";
-/// When a request that met an unavailable database may be repeated, in seconds.
+/// When a request that met a busy panel or an unavailable database may be repeated, in seconds.
 const UNAVAILABLE_RETRY_S: u64 = 5;
 
 impl AppError {
@@ -93,6 +96,7 @@ impl AppError {
             AppError::Throttled { .. } => {
                 (StatusCode::TOO_MANY_REQUESTS, "too_many_attempts", "Too many attempts")
             }
+            AppError::TimedOut => (StatusCode::SERVICE_UNAVAILABLE, "timeout", "Too busy"),
             AppError::Store(StoreError::Unavailable { .. }) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "database_unavailable", "Database not available")
             }
@@ -159,7 +163,7 @@ fn answer(error: &AppError) -> Response {
         AppError::Throttled { retry_after_s } => {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(*retry_after_s));
         }
-        AppError::Store(StoreError::Unavailable { .. }) => {
+        AppError::TimedOut | AppError::Store(StoreError::Unavailable { .. }) => {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(UNAVAILABLE_RETRY_S));
         }
         AppError::Unauthenticated => {

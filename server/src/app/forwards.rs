@@ -7,7 +7,7 @@ use crate::clock::random_u64;
 use crate::error::AppError;
 use crate::plan::dial::unbracketed;
 use crate::state::AppState;
-use crate::store::{ForwardRow, NewForward, PortUse, Tx};
+use crate::store::{ForwardRow, NewForward, Page, PortUse, Tx};
 use shared::address::HostPort;
 use shared::api::{Forward, ForwardInput, Node, User};
 use shared::ids::{ForwardId, NodeId, TunnelId};
@@ -55,13 +55,14 @@ async fn read_live(state: &AppState, tx: &mut Tx, id: ForwardId) -> Result<Forwa
     Ok(live(state, forward, &entries.iter().collect::<Vec<_>>()))
 }
 
-/// All forwards.
-pub async fn list(state: &AppState) -> Result<Vec<Forward>> {
+/// Forwards by id.
+pub async fn list(state: &AppState, page: Page) -> Result<Vec<Forward>> {
     let mut tx = state.db.read().await?;
-    let nodes: BTreeMap<NodeId, Node> = tx.nodes().await?.into_iter().map(|node| (node.id, node)).collect();
-    let tunnels = tx.tunnels().await?.into_iter().map(|row| (row.tunnel.id, row.tunnel.entry));
+    let nodes: BTreeMap<NodeId, Node> =
+        tx.nodes(Page::ALL).await?.into_iter().map(|node| (node.id, node)).collect();
+    let tunnels = tx.tunnels(Page::ALL).await?.into_iter().map(|row| (row.tunnel.id, row.tunnel.entry));
     let tunnels: BTreeMap<TunnelId, _> = tunnels.collect();
-    let rows = tx.forwards().await?;
+    let rows = tx.forwards(page).await?;
     let complete = |row: ForwardRow| {
         let entry = tunnels.get(&row.forward.tunnel_id);
         let entries = entry.into_iter().flat_map(|entry| &entry.nodes);

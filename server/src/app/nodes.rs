@@ -4,7 +4,7 @@ use super::{Result, announce, changes, check_text, check_version, note, object, 
 use crate::auth::token;
 use crate::error::AppError;
 use crate::state::AppState;
-use crate::store::{NewNode, Tx};
+use crate::store::{NewNode, Page, Tx};
 use shared::address::PortRange;
 use shared::api::{DeletePreview, InstallCommand, Node, NodeInput, User, validate_node};
 use shared::envelope::link_key;
@@ -23,9 +23,9 @@ async fn find(tx: &mut Tx, id: NodeId) -> Result<Node> {
     tx.node(id).await?.ok_or_else(|| AppError::NotFound(format!("node {id}")))
 }
 
-/// All nodes.
-pub async fn list(state: &AppState) -> Result<Vec<Node>> {
-    let nodes = state.db.read().await?.nodes().await?;
+/// Nodes by id.
+pub async fn list(state: &AppState, page: Page) -> Result<Vec<Node>> {
+    let nodes = state.db.read().await?.nodes(page).await?;
     Ok(nodes.into_iter().map(|node| with_online(state, node)).collect())
 }
 

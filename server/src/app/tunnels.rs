@@ -6,7 +6,7 @@ use crate::auth::token;
 use crate::clock::random_u64;
 use crate::error::AppError;
 use crate::state::AppState;
-use crate::store::{ForwardRow, NewTunnel, PortUse, TunnelRow, Tx};
+use crate::store::{ForwardRow, NewTunnel, Page, PortUse, TunnelRow, Tx};
 use shared::api::{
     BestExit, BestExitOwner, DecisionLogEntry, DecisionState, DeletePreview, Group, NodeRuntime, Tunnel,
     TunnelDecisions, TunnelInput, TunnelType, User,
@@ -66,11 +66,11 @@ fn undecided(tunnel: &Tunnel, monitoring: bool) -> BestExit {
     }
 }
 
-/// All tunnels.
-pub async fn list(state: &AppState) -> Result<Vec<Tunnel>> {
+/// Tunnels by id.
+pub async fn list(state: &AppState, page: Page) -> Result<Vec<Tunnel>> {
     let mut tx = state.db.read().await?;
     let monitoring = tx.settings().await?.1.monitor_tunnel_quality_enabled;
-    let rows = tx.tunnels().await?;
+    let rows = tx.tunnels(page).await?;
     Ok(rows.into_iter().map(|row| live(state, row.tunnel, monitoring)).collect())
 }
 
@@ -108,7 +108,8 @@ async fn check(tx: &mut Tx, mut input: TunnelInput, before: Option<Before<'_>>) 
     let others = members(&input).flat_map(|(_, group)| &group.nodes).map(|member| member.node_id);
     let mentioned: Vec<NodeId> = entries.chain(others).collect();
     let ports = tx.ports(&mentioned).await?;
-    let nodes: BTreeMap<NodeId, _> = tx.nodes().await?.into_iter().map(|node| (node.id, node)).collect();
+    let nodes: BTreeMap<NodeId, _> =
+        tx.nodes(Page::ALL).await?.into_iter().map(|node| (node.id, node)).collect();
     let mut world = World::default();
     for node in mentioned.iter().filter_map(|id| nodes.get(id)) {
         world.nodes.insert(node.id, ports::known(node, &ports, own));

@@ -1,6 +1,7 @@
 //! Bodies, ids and queries of requests, with errors that name the field.
 
 use crate::error::AppError;
+use crate::store::Page;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
@@ -11,6 +12,9 @@ use std::str::FromStr;
 
 /// Largest body accepted. The largest real one is a tunnel of ten groups of 64 nodes, some 60 KB.
 pub(crate) const MAX_BODY_BYTES: usize = 1024 * 1024;
+
+/// Largest `limit` of a list.
+const MAX_PAGE: u32 = 10_000;
 
 /// A JSON body. Its content type is not looked at: programs forget it, and the check of `Origin` is what keeps other
 /// sites out.
@@ -120,6 +124,14 @@ impl Query {
                 None
             }
         }
+    }
+
+    /// `limit` and `after` of a list; everything when both are absent.
+    pub(crate) fn page(mut self) -> Result<Page, AppError> {
+        let after = self.integer("after", i64::MIN..=i64::MAX).unwrap_or(Page::ALL.after);
+        let limit = self.integer("limit", 1..=MAX_PAGE).unwrap_or(Page::ALL.limit);
+        self.finish()?;
+        Ok(Page { after, limit })
     }
 
     /// All parameters were taken and are right.

@@ -1,6 +1,6 @@
 //! `/forwards`
 
-use super::extract::{Id, Json};
+use super::extract::{Id, Json, Query};
 use super::stream::{Ndjson, ndjson};
 use crate::app::forwards;
 use crate::auth::CurrentUser;
@@ -12,12 +12,15 @@ use axum::http::StatusCode;
 use shared::api::{DiagnoseLine, Forward, ForwardInput};
 use shared::ids::ForwardId;
 
-/// All forwards.
-#[utoipa::path(get, path = "/forwards", tag = "forwards", responses((status = 200, body = Vec<Forward>)))]
+/// Forwards by id: all of them, or `limit` of them behind the id `after`.
+#[utoipa::path(get, path = "/forwards", tag = "forwards",
+    params(("limit" = Option<u32>, Query, minimum = 1, maximum = 10000), ("after" = Option<i64>, Query)),
+    responses((status = 200, body = Vec<Forward>)))]
 pub(crate) async fn list_forwards(
     State(state): State<AppState>,
+    query: Query,
 ) -> Result<axum::Json<Vec<Forward>>, AppError> {
-    forwards::list(&state).await.map(axum::Json)
+    forwards::list(&state, query.page()?).await.map(axum::Json)
 }
 
 /// Creates a forward. Port 0 chooses one that is free on all entry nodes of the tunnel.

@@ -16,16 +16,16 @@ use crate::agents;
 use crate::error::AppError;
 use crate::state::AppState;
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::middleware::from_fn_with_state;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use std::any::Any;
 use std::time::Duration;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
-use tower_http::timeout::TimeoutLayer;
+use tower_http::trace::TraceLayer;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -94,6 +94,8 @@ pub fn router(state: AppState) -> Router {
     let serve_document = move || async move { axum::Json(document) };
     let no_sniffing = (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let no_referrer = (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    // Answers hold what is true now, and some of them secrets.
+    let no_store = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     let no_frames = (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     let fixed =
         |(name, value): (HeaderName, HeaderValue)| SetResponseHeaderLayer::if_not_present(name, value);
@@ -105,18 +107,29 @@ pub fn router(state: AppState) -> Router {
         .fallback(elsewhere)
         .method_not_allowed_fallback(|| async { AppError::MethodNotAllowed })
         .layer(DefaultBodyLimit::max(extract::MAX_BODY_BYTES))
-        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, REQUEST_TIMEOUT));
+        .layer(from_fn(in_time))
+        .layer(fixed(no_store));
     answers
         .merge(agents::link_routes())
         .layer(CatchPanicLayer::custom(panicked))
         .layer(fixed(no_sniffing))
         .layer(fixed(no_referrer))
         .layer(fixed(no_frames))
+        // What fails is logged where it becomes an answer.
+        .layer(TraceLayer::new_for_http().on_failure(()))
         .with_state(state)
 }
 
+/// Gives a request up that takes too long. Dropping it leaves no trace: its transaction was not committed.
+async fn in_time(request: Request, next: Next) -> Response {
+    match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => AppError::TimedOut.into_response(),
+    }
+}
+
 /// What no route knows: an error under `/api`, the page elsewhere.
-async fn elsewhere(request: axum::extract::Request) -> Response {
+async fn elsewhere(request: Request) -> Response {
     let path = request.uri().path();
     if path == "/api" || path.starts_with("/api/") {
         return AppError::NotFound(path.to_owned()).into_response();

@@ -1,6 +1,6 @@
 //! `/nodes`
 
-use super::extract::{Id, Json};
+use super::extract::{Id, Json, Query};
 use crate::app::nodes;
 use crate::auth::CurrentUser;
 use crate::error::AppError;
@@ -10,10 +10,15 @@ use axum::http::{HeaderMap, StatusCode, header};
 use shared::api::{DeletePreview, InstallCommand, Node, NodeInput};
 use shared::ids::NodeId;
 
-/// All nodes.
-#[utoipa::path(get, path = "/nodes", tag = "nodes", responses((status = 200, body = Vec<Node>)))]
-pub(crate) async fn list_nodes(State(state): State<AppState>) -> Result<axum::Json<Vec<Node>>, AppError> {
-    nodes::list(&state).await.map(axum::Json)
+/// Nodes by id: all of them, or `limit` of them behind the id `after`.
+#[utoipa::path(get, path = "/nodes", tag = "nodes",
+    params(("limit" = Option<u32>, Query, minimum = 1, maximum = 10000), ("after" = Option<i64>, Query)),
+    responses((status = 200, body = Vec<Node>)))]
+pub(crate) async fn list_nodes(
+    State(state): State<AppState>,
+    query: Query,
+) -> Result<axum::Json<Vec<Node>>, AppError> {
+    nodes::list(&state, query.page()?).await.map(axum::Json)
 }
 
 /// Creates a node. This answer and that of the rotation are the only ones with its secret.

@@ -22,10 +22,15 @@ const LOG_DEFAULT: u32 = 50;
 /// A day of milliseconds is the longest step.
 const MAX_STEP_MS: i64 = 86_400_000;
 
-/// All tunnels.
-#[utoipa::path(get, path = "/tunnels", tag = "tunnels", responses((status = 200, body = Vec<Tunnel>)))]
-pub(crate) async fn list_tunnels(State(state): State<AppState>) -> Result<axum::Json<Vec<Tunnel>>, AppError> {
-    tunnels::list(&state).await.map(axum::Json)
+/// Tunnels by id: all of them, or `limit` of them behind the id `after`.
+#[utoipa::path(get, path = "/tunnels", tag = "tunnels",
+    params(("limit" = Option<u32>, Query, minimum = 1, maximum = 10000), ("after" = Option<i64>, Query)),
+    responses((status = 200, body = Vec<Tunnel>)))]
+pub(crate) async fn list_tunnels(
+    State(state): State<AppState>,
+    query: Query,
+) -> Result<axum::Json<Vec<Tunnel>>, AppError> {
+    tunnels::list(&state, query.page()?).await.map(axum::Json)
 }
 
 /// Creates a tunnel. It is stored when this answers; its nodes get their configuration in the background.

@@ -1,6 +1,6 @@
 //! Forwards and where they listen.
 
-use super::{PortUse, Result, Tx, from_json, to_json, to_port};
+use super::{Page, PortUse, Result, Tx, from_json, to_json, to_port};
 use shared::api::{Forward, ForwardInput, WallMs};
 use shared::ids::{ForwardId, NodeId, TunnelId, UserId};
 
@@ -56,10 +56,13 @@ fn read(row: Row) -> Result<ForwardRow> {
 }
 
 impl Tx {
-    /// All forwards by id.
-    pub async fn forwards(&mut self) -> Result<Vec<ForwardRow>> {
-        let rows: Vec<Row> =
-            sqlx::query_as("SELECT * FROM forward ORDER BY id").fetch_all(&mut *self.0).await?;
+    /// Forwards by id.
+    pub async fn forwards(&mut self, page: Page) -> Result<Vec<ForwardRow>> {
+        let rows: Vec<Row> = sqlx::query_as("SELECT * FROM forward WHERE id > $1 ORDER BY id LIMIT $2")
+            .bind(page.after)
+            .bind(i64::from(page.limit))
+            .fetch_all(&mut *self.0)
+            .await?;
         rows.into_iter().map(read).collect()
     }
 

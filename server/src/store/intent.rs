@@ -1,6 +1,6 @@
 //! Everything a plan is made from, as one consistent picture.
 
-use super::{Db, ForwardRow, Result, StoreError, TunnelRow};
+use super::{Db, ForwardRow, Page, Result, StoreError, TunnelRow};
 use crate::plan::intent::{ForwardIntent, GroupIntent, Intent, MemberIntent, NodeIntent, TunnelIntent};
 use shared::api::{Group, Node};
 
@@ -72,11 +72,14 @@ impl Db {
     /// The whole intent, read in one transaction.
     pub async fn intent(&self) -> Result<Intent> {
         let mut tx = self.read().await?;
-        let nodes = tx.nodes().await?.into_iter().map(|node| (node.id, node.into())).collect();
-        let tunnels =
-            tx.tunnels().await?.into_iter().map(|row| Ok((row.tunnel.id, TunnelIntent::try_from(row)?)));
+        let nodes = tx.nodes(Page::ALL).await?.into_iter().map(|node| (node.id, node.into())).collect();
+        let tunnels = tx
+            .tunnels(Page::ALL)
+            .await?
+            .into_iter()
+            .map(|row| Ok((row.tunnel.id, TunnelIntent::try_from(row)?)));
         let tunnels = tunnels.collect::<Result<_>>()?;
-        let forwards = tx.forwards().await?;
+        let forwards = tx.forwards(Page::ALL).await?;
         let forwards = forwards.into_iter().map(|row| (row.forward.id, forward_intent(row))).collect();
         let decisions = tx.decisions().await?.into_iter().filter(|decision| !decision.order.is_empty());
         let applied = decisions.map(|decision| ((decision.tunnel, decision.owner), decision.order)).collect();

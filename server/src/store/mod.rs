@@ -161,6 +161,20 @@ impl Tx {
     }
 }
 
+/// A part of a list, ascending by id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Behind this id.
+    pub after: i64,
+    /// At most so many.
+    pub limit: u32,
+}
+
+impl Page {
+    /// Everything.
+    pub const ALL: Page = Page { after: i64::MIN, limit: u32::MAX };
+}
+
 /// Reads a JSON column.
 fn from_json<T: serde::de::DeserializeOwned>(table: &'static str, text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|e| StoreError::Unreadable { table, reason: e.to_string() })

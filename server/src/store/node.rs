@@ -1,6 +1,6 @@
 //! Nodes.
 
-use super::{Db, Result, StoreError, Tx, from_json, to_json};
+use super::{Db, Page, Result, StoreError, Tx, from_json, to_json};
 use shared::api::{Node, NodeInput, WallMs};
 use shared::ids::{NodeId, TunnelId};
 
@@ -56,10 +56,13 @@ impl TryFrom<NodeRow> for Node {
 }
 
 impl Tx {
-    /// All nodes by id. Whether they are online is not stored; the field is false.
-    pub async fn nodes(&mut self) -> Result<Vec<Node>> {
-        let rows: Vec<NodeRow> =
-            sqlx::query_as("SELECT * FROM node ORDER BY id").fetch_all(&mut *self.0).await?;
+    /// Nodes by id. Whether they are online is not stored; the field is false.
+    pub async fn nodes(&mut self, page: Page) -> Result<Vec<Node>> {
+        let rows: Vec<NodeRow> = sqlx::query_as("SELECT * FROM node WHERE id > $1 ORDER BY id LIMIT $2")
+            .bind(page.after)
+            .bind(i64::from(page.limit))
+            .fetch_all(&mut *self.0)
+            .await?;
         rows.into_iter().map(Node::try_from).collect()
     }
 

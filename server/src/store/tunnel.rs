@@ -1,6 +1,6 @@
 //! Tunnels and their nodes.
 
-use super::{PortUse, Result, StoreError, Tx, to_port};
+use super::{Page, PortUse, Result, StoreError, Tx, to_port};
 use shared::api::{
     EntryGroup, EntryNode, Group, GroupNode, IpPreference, Tunnel, TunnelInput, TunnelType, WallMs,
 };
@@ -143,14 +143,22 @@ fn group_of(row: &ChainRow) -> Result<Group> {
 }
 
 impl Tx {
-    /// All tunnels by id.
-    pub async fn tunnels(&mut self) -> Result<Vec<TunnelRow>> {
-        let heads: Vec<HeadRow> =
-            sqlx::query_as("SELECT * FROM tunnel ORDER BY id").fetch_all(&mut *self.0).await?;
-        let rows: Vec<ChainRow> =
-            sqlx::query_as("SELECT * FROM chain_tunnel ORDER BY tunnel_id, chain_type, inx, id")
-                .fetch_all(&mut *self.0)
-                .await?;
+    /// Tunnels by id.
+    pub async fn tunnels(&mut self, page: Page) -> Result<Vec<TunnelRow>> {
+        let heads: Vec<HeadRow> = sqlx::query_as("SELECT * FROM tunnel WHERE id > $1 ORDER BY id LIMIT $2")
+            .bind(page.after)
+            .bind(i64::from(page.limit))
+            .fetch_all(&mut *self.0)
+            .await?;
+        let Some(last) = heads.last().map(|head| head.id) else { return Ok(Vec::new()) };
+        let rows: Vec<ChainRow> = sqlx::query_as(
+            "SELECT * FROM chain_tunnel WHERE tunnel_id > $1 AND tunnel_id <= $2 \
+             ORDER BY tunnel_id, chain_type, inx, id",
+        )
+        .bind(page.after)
+        .bind(last)
+        .fetch_all(&mut *self.0)
+        .await?;
         let mut by_tunnel: BTreeMap<i64, Vec<ChainRow>> = BTreeMap::new();
         for row in rows {
             by_tunnel.entry(row.tunnel_id).or_default().push(row);

@@ -102,3 +102,25 @@ async fn a_large_body_is_refused() {
     let call = panel.call(Method::POST, "/api/v1/auth/login").text(&" ".repeat(1_100_000));
     call.send().await.expect(413);
 }
+
+#[tokio::test]
+async fn lists_are_read_whole_or_in_parts() {
+    let panel = Panel::new().await;
+    for i in 0..3 {
+        let (tunnel, _) = panel.best_tunnel(&format!("t{i}")).await;
+        let forward = json!({ "tunnelId": tunnel["id"], "name": "web", "targets": ["a.example:80"] });
+        panel.post("/forwards", &forward).await.expect(201);
+    }
+    for path in ["/nodes", "/tunnels", "/forwards"] {
+        let all = panel.get(path).await.expect(200);
+        let all = all.as_array().unwrap();
+        let first = panel.get(&format!("{path}?limit=2")).await.expect(200);
+        assert_eq!(first.as_array().unwrap()[..], all[..2], "{path}");
+        let rest = panel.get(&format!("{path}?after={}", first[1]["id"])).await.expect(200);
+        assert_eq!(rest.as_array().unwrap()[..], all[2..], "{path}");
+        assert_eq!(panel.get(&format!("{path}?after=9999&limit=5")).await.expect(200), json!([]));
+        let answer = panel.get(&format!("{path}?limit=0&page=2")).await;
+        let expected = [("limit", "out_of_range"), ("page", "unknown_field")];
+        assert_eq!(answer.errors(), expected.map(|(f, c)| (f.to_owned(), c.to_owned())));
+    }
+}

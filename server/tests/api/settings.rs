@@ -53,3 +53,24 @@ async fn the_log_is_read_in_parts() {
         answer.expect(422);
     }
 }
+
+#[tokio::test]
+async fn with_the_database_locked_writes_say_so_and_reads_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", folder.path().join("panel.db").display());
+    let (ours, theirs) =
+        (server::store::Db::open(&url).await.unwrap(), server::store::Db::open(&url).await.unwrap());
+    let panel = Panel::with(ours, server::config::Config::default()).await;
+    let lock = theirs.write().await.unwrap();
+    let answer = panel.put("/settings", &json!({ "confirmations": 5 })).await;
+    assert!(answer.headers.contains_key("retry-after"));
+    let problem = answer.expect(503);
+    assert_eq!(problem["type"], "database_unavailable");
+    assert_eq!(problem["detail"], "the database is not available: it is locked");
+    assert_eq!(panel.get("/settings").await.expect(200)["confirmations"], 3);
+    let ready = panel.call(axum::http::Method::GET, "/readyz").send().await;
+    ready.expect(503);
+    drop(lock);
+    theirs.ping().await.unwrap();
+    panel.put("/settings", &json!({ "confirmations": 5 })).await.expect(200);
+}

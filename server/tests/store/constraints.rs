@@ -140,7 +140,7 @@ async fn what_is_taken_is_said() {
     let mut tx = db.write().await.unwrap();
     assert!(matches!(tx.delete_node(world.exits[0]).await, Err(StoreError::Reference)));
     drop(tx);
-    let names = db.read().await.unwrap().tunnels().await.unwrap();
+    let names = db.read().await.unwrap().tunnels(server::store::Page::ALL).await.unwrap();
     assert_eq!(names.len(), 1, "nothing of it was stored");
     let extra = add_node(&db, "extra").await;
     let mut tx = db.write().await.unwrap();
