@@ -51,7 +51,7 @@ struct Trouble {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     Chain(Planned<ChainConfig>),
-    Service(Planned<ServiceConfig>),
+    Service(Box<Planned<ServiceConfig>>),
     DeleteService(String),
     DeleteChain(String),
 }
@@ -245,7 +245,7 @@ impl Board {
             if self.chain_is_ready(desired, service, &coming)
                 && self.wants(&mut due, &Key::Service(name.clone()), &service.digest, now)
             {
-                due.steps.push(Step::Service(service.clone()));
+                due.steps.push(Step::Service(Box::new(service.clone())));
             }
         }
         let busy = !due.steps.is_empty() || self.objects.values().any(|object| object.in_flight);

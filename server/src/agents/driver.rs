@@ -30,6 +30,14 @@ pub(super) const COMMAND_DEADLINE: Duration = Duration::from_secs(6);
 const IN_FLIGHT_OURS: usize = 32;
 /// A peer's agent promises no order at all between commands.
 const IN_FLIGHT_PEER: usize = 1;
+/// Changes are told together: after so many answers,
+const TELL_AFTER: usize = 32;
+/// or after this long.
+const TELL_WITHIN: Duration = Duration::from_millis(250);
+/// An agent's version and capabilities are stored and shown; longer texts and lists are cut.
+const MAX_TEXT_CHARS: usize = 100;
+/// See [`MAX_TEXT_CHARS`].
+const MAX_CAPABILITIES: usize = 256;
 /// How often a living connection is noted in the database.
 const SEEN_EVERY: Duration = Duration::from_secs(300);
 
@@ -72,6 +80,8 @@ struct Driver {
     plans: Arc<Plans>,
     in_flight: FuturesUnordered<BoxFuture<'static, Ended>>,
     waiting: VecDeque<PushRequest>,
+    /// Changes that nobody was told of yet.
+    untold: usize,
 }
 
 /// Drives a node until its connection ends.
@@ -106,6 +116,7 @@ pub(super) async fn drive(
         plans,
         in_flight: FuturesUnordered::new(),
         waiting: VecDeque::new(),
+        untold: 0,
     };
     driver.start(hello.as_deref());
     hellos.mark_unchanged();
@@ -114,6 +125,9 @@ pub(super) async fn drive(
     loop {
         driver.start_pushes();
         let next_retry = driver.start_steps();
+        if driver.untold >= TELL_AFTER || driver.in_flight.is_empty() {
+            driver.tell();
+        }
         tokio::select! {
             biased;
             () = session.closed.cancelled() => break,
@@ -129,6 +143,7 @@ pub(super) async fn drive(
             }
             () = driver.slot.look.notified() => {}
             () = sleep_ms(next_retry.unwrap_or(u64::MAX)), if next_retry.is_some() => {}
+            () = tokio::time::sleep(TELL_WITHIN), if driver.untold > 0 => driver.tell(),
             _ = seen.tick() => note_alive(&driver.inner, session.node).await,
         }
     }
@@ -140,16 +155,20 @@ async fn sleep_ms(ms: u64) {
 }
 
 async fn note_connection(inner: &Inner, session: &Session, hello: Option<&Hello>) {
+    let cut = |text: &str| text.chars().take(MAX_TEXT_CHARS).collect::<String>();
     let (version, capabilities) = match hello {
-        Some(hello) => (hello.version.as_str(), hello.capabilities.as_slice()),
-        None => (session.version.as_str(), &[][..]),
+        Some(hello) => {
+            let capabilities = hello.capabilities.iter().take(MAX_CAPABILITIES).map(|text| cut(text));
+            (cut(&hello.version), capabilities.collect())
+        }
+        None => (cut(&session.version), Vec::new()),
     };
     session.identify(match hello {
         Some(hello) => Kind::Ours { probe_batch: hello.capabilities.iter().any(|c| c == "probe-batch") },
         None => Kind::Peer,
     });
     let at = inner.clock.wall_ms();
-    if let Err(error) = inner.db.node_connected(session.node, version, capabilities, at).await {
+    if let Err(error) = inner.db.node_connected(session.node, &version, &capabilities, at).await {
         tracing::error!(node.id = session.node.0, %error, "the node's version could not be stored");
     }
     inner.bus.send(Event::Node { node_id: session.node, online: true });
@@ -198,7 +217,7 @@ fn suspects(intent: &Intent, node: NodeId) -> Vec<Key> {
 impl Driver {
     fn start(&mut self, hello: Option<&Hello>) {
         let intent = &self.plans.intent;
-        self.slot.forget_orders_of_others(intent);
+        self.slot.forget_settled_orders(intent);
         match hello {
             Some(hello) => {
                 let said = said(hello);
@@ -232,12 +251,18 @@ impl Driver {
             self.slot.board().forgive();
             self.changed();
         }
-        self.slot.forget_orders_of_others(&plans.intent);
+        self.slot.forget_settled_orders(&plans.intent);
         self.plans = plans;
     }
 
-    fn changed(&self) {
-        self.inner.bus.send(Event::Deployment { node_id: self.session.node });
+    fn changed(&mut self) {
+        self.untold += 1;
+    }
+
+    fn tell(&mut self) {
+        if std::mem::take(&mut self.untold) > 0 {
+            self.inner.bus.send(Event::Deployment { node_id: self.session.node });
+        }
     }
 
     fn plan(&self) -> Option<&NodePlan> {

@@ -20,14 +20,13 @@ use shared::link::{LINK_PATH, LINK_VERSION, MAX_FRAME_BYTES, PANEL_HEADER};
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 /// Orders waiting for a driver. The decider sends one per tunnel at most.
 const PUSH_QUEUE: usize = 256;
 /// Refused connections are logged at most once in this time, with their number: an agent with an old secret knocks for
 /// ever.
 const REFUSAL_LOG_MS: u64 = 10_000;
-/// A version text is shown on pages and stored; longer ones are cut.
-const MAX_VERSION_CHARS: usize = 100;
 
 /// The websocket endpoint of agents.
 pub fn link_routes() -> Router<AppState> {
@@ -89,12 +88,11 @@ async fn connect(
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    let version: String = query.version.chars().take(MAX_VERSION_CHARS).collect();
     let sealer = Sealer::from_key(&key);
     let mut response = upgrade
         .max_message_size(MAX_FRAME_BYTES)
         .max_frame_size(MAX_FRAME_BYTES)
-        .on_upgrade(move |socket| agents.serve(socket, node, version, sealer));
+        .on_upgrade(move |socket| agents.serve(socket, node, query.version, sealer));
     response.headers_mut().insert(PANEL_HEADER, HeaderValue::from(LINK_VERSION));
     response
 }
@@ -106,8 +104,10 @@ impl Agents {
         let (session, queue) = Session::new(node, version, inner.ids.clone(), closed);
         let (pushes, requests) = mpsc::channel(PUSH_QUEUE);
         let slot = inner.slot(node);
-        let before = slot.connect(Live { session: session.clone(), pushes });
-        match before {
+        let ended = CancellationToken::new();
+        let live = Live { session: session.clone(), pushes, ended: ended.clone() };
+        let before = slot.connect(live);
+        match &before {
             Some(before) => {
                 tracing::info!(
                     node.id = node.0,
@@ -121,7 +121,14 @@ impl Agents {
             }
         }
         let _entered = inner.tracker.token();
-        let driver = Box::pin(driver::drive(inner.clone(), slot.clone(), session.clone(), requests));
+        let driver = async {
+            let _ended = ended.drop_guard();
+            if let Some(before) = before {
+                before.ended.cancelled().await;
+            }
+            driver::drive(inner.clone(), slot.clone(), session.clone(), requests).await;
+        };
+        let driver = Box::pin(driver);
         let (why, ()) = tokio::join!(session.serve(socket, &sealer, queue, &inner.clock), driver);
         let last = slot.disconnect(&session);
         if last {

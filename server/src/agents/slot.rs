@@ -4,11 +4,13 @@ use super::board::{Board, Known};
 use super::driver::PushRequest;
 use super::session::{Kind, Session};
 use crate::plan::{Intent, NodePlan, Planned, names, owner_chain};
+use shared::best_exit::Applied;
 use shared::gost::ChainConfig;
 use shared::ids::{NodeId, TunnelId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
 
 /// One node.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(super) struct Slot {
 pub(super) struct Live {
     pub(super) session: Arc<Session>,
     pub(super) pushes: mpsc::Sender<PushRequest>,
+    /// Cancelled when the driver has ended: nobody but its successor writes the board from then on.
+    pub(super) ended: CancellationToken,
 }
 
 /// The exit orders of the chains that a node holds.
@@ -156,13 +160,22 @@ impl Slot {
         }
     }
 
-    /// Forgets orders of tunnels whose exits this node no longer chooses.
-    pub(super) fn forget_orders_of_others(&self, intent: &Intent) {
+    /// Forgets orders of tunnels whose exits this node no longer chooses, and those that the plans hold by now.
+    pub(super) fn forget_settled_orders(&self, intent: &Intent) {
         let owns = |tunnel: &TunnelId| {
             intent.tunnels.get(tunnel).is_some_and(|tunnel| tunnel.owners().contains(&self.node))
         };
+        let planned = |tunnel: &TunnelId, order: &[NodeId]| {
+            let exit = intent.tunnels.get(tunnel).and_then(|tunnel| tunnel.exit.as_ref());
+            let saved: Vec<NodeId> =
+                exit.iter().flat_map(|exit| &exit.nodes).map(|member| member.node).collect();
+            let complete =
+                |order: &[NodeId]| Applied { order: order.to_vec(), last_switch: None }.complete(&saved);
+            let applied = intent.applied.get(&(*tunnel, self.node));
+            applied.is_some_and(|applied| complete(applied) == complete(order))
+        };
         let mut orders = self.orders();
-        orders.accepted.retain(|tunnel, _| owns(tunnel));
+        orders.accepted.retain(|tunnel, order| owns(tunnel) && !planned(tunnel, order));
         orders.proposed.retain(|tunnel, _| owns(tunnel));
     }
 }

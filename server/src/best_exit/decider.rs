@@ -29,6 +29,9 @@ const FIRST_ROUND: Duration = Duration::from_secs(1);
 /// After the database could not be read at the start.
 const RETRY: Duration = Duration::from_secs(2);
 
+/// Measurements older than this many round intervals are not used.
+const MAX_AGE_INTERVALS: u64 = 3;
+
 pub(super) struct Decider {
     inner: Arc<Inner>,
     writer: Writer,
@@ -229,6 +232,7 @@ impl Decider {
         let Answer { round: number, node, said } = answer;
         let Some(mut running) = self.rounds.remove(&number) else { return };
         let ended = !matches!(said, Said::Legs(_));
+        let now = self.inner.clock.mono_ms();
         let ready = match said {
             Said::Legs(legs) => {
                 self.unresponsive.remove(&node);
@@ -242,16 +246,16 @@ impl Decider {
                         },
                     );
                 }
-                running.measured(legs)
+                running.measured(legs, now)
             }
             Said::Finished => Vec::new(),
             Said::Silent => {
                 self.unresponsive.insert(node);
-                running.gave_up(node, true)
+                running.gave_up(node, true, now)
             }
             Said::Gone => {
                 self.unresponsive.remove(&node);
-                running.gave_up(node, false)
+                running.gave_up(node, false, now)
             }
         };
         for owner in ready {
@@ -302,6 +306,10 @@ impl Decider {
             return;
         }
         self.observe(key, &plan.saved);
+        let max_age_ms = MAX_AGE_INTERVALS * self.settings.round_interval_ms;
+        if running.is_stale(plan, self.inner.clock.mono_ms(), max_age_ms) {
+            return;
+        }
         let pin = pins::in_force(&self.pins, key, wall);
         let Some(owner) = self.owners.get_mut(&key) else { return };
         let candidates = running.candidates(plan);

@@ -29,7 +29,8 @@ pub(super) struct Running {
     /// Monotonic milliseconds.
     pub(super) started: u64,
     pub(super) layout: Arc<Layout>,
-    results: Vec<Option<Leg>>,
+    /// With the monotonic milliseconds at which they came in.
+    results: Vec<Option<(Leg, u64)>>,
     /// Legs that an owner still waits for, by owner; `None`: it is not evaluated (any more) in this round.
     outstanding: Vec<Option<usize>>,
     /// Who is asked and has not finished.
@@ -121,12 +122,12 @@ impl Running {
     }
 
     /// Results came in; answers the owners that can be evaluated now.
-    pub(super) fn measured(&mut self, legs: Vec<(usize, Leg)>) -> Vec<usize> {
+    pub(super) fn measured(&mut self, legs: Vec<(usize, Leg)>, now: u64) -> Vec<usize> {
         let layout = self.layout.clone();
         let mut ready = Vec::new();
         for (leg, result) in legs {
             let Some(slot) = self.results.get_mut(leg) else { continue };
-            if slot.replace(result).is_some() {
+            if slot.replace((result, now)).is_some() {
                 continue;
             }
             for user in &layout.users[leg] {
@@ -147,7 +148,7 @@ impl Running {
     }
 
     /// A node did not answer in time (`silent`) or its connection ended; what it has not measured, nobody has.
-    pub(super) fn gave_up(&mut self, node: NodeId, silent: bool) -> Vec<usize> {
+    pub(super) fn gave_up(&mut self, node: NodeId, silent: bool, now: u64) -> Vec<usize> {
         if silent {
             self.silent.insert(node);
         } else {
@@ -158,7 +159,7 @@ impl Running {
         let missing = missing.filter(|leg| self.results[**leg].is_none());
         let reason = if silent { "the node did not answer in time" } else { "the node's connection ended" };
         let legs = missing.map(|leg| (*leg, Leg::Unmeasured { reason: reason.to_owned() })).collect();
-        self.measured(legs)
+        self.measured(legs, now)
     }
 
     /// A node has finished; true if it was the last one.
@@ -172,6 +173,13 @@ impl Running {
         !self.offline.contains(&owner.key.1) && !self.silent.contains(&owner.key.1)
     }
 
+    /// Whether a measurement of this owner came in longer than `max_age_ms` ago: it waited for a node that never
+    /// answered, and old evidence is no evidence.
+    pub(super) fn is_stale(&self, owner: &OwnerPlan, now: u64, max_age_ms: u64) -> bool {
+        let measured = |leg: usize| self.results[leg].as_ref().filter(|(leg, _)| leg.numbers().is_some());
+        legs_of(owner).filter_map(measured).any(|(_, at)| now.saturating_sub(*at) > max_age_ms)
+    }
+
     /// What the round says about an owner's exits, in saved order.
     pub(super) fn candidates(&self, owner: &OwnerPlan) -> Vec<Candidate> {
         if owner.candidates.is_empty() {
@@ -182,7 +190,7 @@ impl Running {
         }
         let result = |leg: usize| {
             let missing = || Leg::Unmeasured { reason: "the node did not answer the last time".to_owned() };
-            self.results[leg].clone().unwrap_or_else(missing)
+            self.results[leg].as_ref().map_or_else(missing, |(leg, _)| leg.clone())
         };
         let candidate = |plan: &super::legs::CandidatePlan| Candidate {
             exit: plan.exit,
@@ -196,12 +204,12 @@ impl Running {
     pub(super) fn results(&self) -> impl Iterator<Item = (usize, &Leg)> {
         let asked = |leg: &usize| !self.offline.contains(&self.layout.legs[*leg].from);
         let results = self.results.iter().enumerate();
-        results.filter_map(move |(leg, result)| Some((leg, result.as_ref().filter(|_| asked(&leg))?)))
+        results.filter_map(move |(leg, result)| Some((leg, &result.as_ref().filter(|_| asked(&leg))?.0)))
     }
 
     fn unmeasured(&mut self, legs: &[usize], reason: &str) {
         for leg in legs {
-            self.results[*leg] = Some(Leg::Unmeasured { reason: reason.to_owned() });
+            self.results[*leg] = Some((Leg::Unmeasured { reason: reason.to_owned() }, self.started));
         }
     }
 

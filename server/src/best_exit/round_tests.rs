@@ -41,7 +41,7 @@ fn asked(started: &Started) -> Vec<i64> {
 }
 
 fn measured(round: &mut Running, legs: &[usize]) -> Vec<usize> {
-    round.measured(legs.iter().map(|leg| (*leg, ok(*leg as f64))).collect())
+    round.measured(legs.iter().map(|leg| (*leg, ok(*leg as f64))).collect(), 10)
 }
 
 #[test]
@@ -92,17 +92,21 @@ fn an_offline_exit_is_unmeasured_and_waited_for_by_nobody() {
 fn a_silent_exit_costs_its_own_leg_only() {
     let (mut round, _) = start(&[]);
     assert_eq!(measured(&mut round, &[0, 2, 3]), Vec::<usize>::new());
-    assert_eq!(round.gave_up(NodeId(31), true), [0]);
+    assert_eq!(round.gave_up(NodeId(31), true, 5000), [0]);
     let layout = layout();
     assert!(round.owner_online(&layout.owners[0]));
     assert!(matches!(&round.candidates(&layout.owners[0])[1].leg_b, Leg::Unmeasured { .. }));
+    // What came in at 10 ms is old by now for fast rounds.
+    assert!(!round.is_stale(&layout.owners[0], 5000, 15_000));
+    assert!(round.is_stale(&layout.owners[0], 5000, 1500));
+    assert!(!round.is_stale(&layout.owners[0], 1510, 1500));
 }
 
 #[test]
 fn a_silent_owner_is_skipped() {
     let (mut round, _) = start(&[]);
     measured(&mut round, &[0, 1]);
-    assert_eq!(round.gave_up(NodeId(2), true), [1]);
+    assert_eq!(round.gave_up(NodeId(2), true, 5000), [1]);
     let layout = layout();
     assert!(!round.owner_online(&layout.owners[1]) && round.owner_online(&layout.owners[0]));
 }

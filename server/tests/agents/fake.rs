@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 /// An agent.
 #[derive(Clone)]
-pub struct Fake {
+pub(crate) struct Fake {
     name: String,
     inner: Arc<Inner>,
     activity: watch::Sender<u64>,
@@ -38,40 +38,40 @@ struct Connection {
 
 /// What it runs, what it was asked, and how it behaves.
 #[derive(Default)]
-pub struct State {
+pub(crate) struct State {
     /// Key of each object → digest.
-    pub runs: BTreeMap<String, String>,
+    pub(crate) runs: BTreeMap<String, String>,
     /// By name.
-    pub chains: BTreeMap<String, ChainConfig>,
+    pub(crate) chains: BTreeMap<String, ChainConfig>,
     /// Every command but pings and batches, in order.
-    pub commands: Vec<Command>,
+    pub(crate) commands: Vec<Command>,
     /// How often each target was measured.
-    pub probed: BTreeMap<String, u32>,
+    pub(crate) probed: BTreeMap<String, u32>,
     /// Latency of each target in milliseconds; others take 10. Infinite = refused.
-    pub latency: BTreeMap<String, f64>,
+    pub(crate) latency: BTreeMap<String, f64>,
     /// Names of objects it refuses, with what it says.
-    pub refuses: BTreeMap<String, String>,
+    pub(crate) refuses: BTreeMap<String, String>,
     /// Types of commands that it does not answer.
-    pub ignores: BTreeSet<String>,
+    pub(crate) ignores: BTreeSet<String>,
     /// Carries out the next `UpdateChains`, and loses the connection before it can answer.
-    pub dies_in_update: bool,
+    pub(crate) dies_in_update: bool,
     /// A peer's: says no hello and knows no batches.
-    pub peer: bool,
+    pub(crate) peer: bool,
     /// Request ids it has seen.
-    pub request_ids: Vec<String>,
+    pub(crate) request_ids: Vec<String>,
 }
 
 impl Fake {
-    pub fn new(world: &World, name: &str) -> Self {
+    pub(crate) fn new(world: &World, name: &str) -> Self {
         Self { name: name.into(), inner: Arc::default(), activity: world.activity.clone() }
     }
 
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.inner.state.lock().unwrap()
     }
 
     /// Connects and says hello. Answers once the panel knows it.
-    pub async fn connect(&self, panel: &Panel<'_>) {
+    pub(crate) async fn connect(&self, panel: &Panel<'_>) {
         let url = url(panel.address, "1", &secret(&self.name));
         let (socket, response) = tokio_tungstenite::connect_async(url).await.unwrap();
         assert_eq!(response.headers()["x-exitpilot"], "1");
@@ -220,27 +220,27 @@ impl Fake {
     }
 
     /// Sends a frame as this agent.
-    pub fn say(&self, frame: Frame) {
+    pub(crate) fn say(&self, frame: Frame) {
         self.inner.connection.lock().unwrap().as_ref().unwrap().out.send(frame).unwrap();
     }
 
     /// Reports how the nodes of a chain are used.
-    pub fn report(&self, chains: Vec<ChainReport>) {
+    pub(crate) fn report(&self, chains: Vec<ChainReport>) {
         self.say(Frame::message("report", json!(Report { chains, refused: 0 })));
     }
 
     /// Cuts its connection.
-    pub fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.inner.connection.lock().unwrap().as_ref().unwrap().closed.cancel();
     }
 
     /// Whether its connection has ended.
-    pub fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.inner.connection.lock().unwrap().as_ref().unwrap().closed.is_cancelled()
     }
 
     /// The commands since the last call, as short text.
-    pub fn take_commands(&self) -> Vec<String> {
+    pub(crate) fn take_commands(&self) -> Vec<String> {
         let text = |command: Command| match command {
             Command::UpdateChains(chain) => format!("+{}", chain.name),
             Command::UpdateService(services) => {
@@ -255,13 +255,13 @@ impl Fake {
     }
 
     /// Addresses of the nodes of a chain, in order.
-    pub fn order(&self, chain: &str) -> Vec<String> {
+    pub(crate) fn order(&self, chain: &str) -> Vec<String> {
         let state = self.state();
         let Some(chain) = state.chains.get(chain) else { return Vec::new() };
         chain.hops[0].nodes.iter().map(|node| node.addr.clone()).collect()
     }
 
-    pub fn latency(&self, target: &str, ms: f64) {
+    pub(crate) fn latency(&self, target: &str, ms: f64) {
         self.state().latency.insert(target.into(), ms);
     }
 }
@@ -272,12 +272,12 @@ enum Obeyed {
     Die,
 }
 
-pub fn url(panel: SocketAddr, kind: &str, secret: &str) -> String {
+pub(crate) fn url(panel: SocketAddr, kind: &str, secret: &str) -> String {
     format!("ws://{panel}/system-info?type={kind}&secret={secret}&version=1.0%20(test)")
 }
 
 /// Status of a refused upgrade.
-pub async fn refused(url: String) -> u16 {
+pub(crate) async fn refused(url: String) -> u16 {
     match tokio_tungstenite::connect_async(url).await {
         Err(Error::Http(response)) => response.status().as_u16(),
         other => panic!("not refused: {other:?}"),

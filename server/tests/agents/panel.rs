@@ -24,23 +24,23 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// When the tests begin: a moment in 2026.
-pub const START_MS: i64 = 1_790_000_000_000;
+pub(crate) const START_MS: i64 = 1_790_000_000_000;
 /// For what must happen; far longer than it takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What survives a restart of the panel: the database, the clock, and the world outside.
-pub struct World {
-    pub db: Db,
-    pub hands: ManualClock,
+pub(crate) struct World {
+    pub(crate) db: Db,
+    pub(crate) hands: ManualClock,
     clock: Clock,
     /// Counts what the agents do, so that tests can wait for it.
-    pub activity: watch::Sender<u64>,
+    pub(crate) activity: watch::Sender<u64>,
     /// Ports of the agents' relays are never used twice.
     next_port: AtomicI64,
 }
 
 impl World {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let (clock, hands) = Clock::manual(START_MS);
         let db = Db::memory().await.unwrap();
         let world =
@@ -50,7 +50,7 @@ impl World {
     }
 
     /// Settings for fast rounds, changed by `change`.
-    pub async fn settings(&self, change: impl FnOnce(&mut Settings)) {
+    pub(crate) async fn settings(&self, change: impl FnOnce(&mut Settings)) {
         let mut settings = Settings {
             probe_target: "target.example:443".into(),
             round_interval_ms: 50,
@@ -65,7 +65,7 @@ impl World {
     }
 
     /// A node with the address `192.0.2.<id>`; its secret is `secret-<name>`.
-    pub async fn node(&self, name: &str) -> NodeId {
+    pub(crate) async fn node(&self, name: &str) -> NodeId {
         let mut tx = self.db.write().await.unwrap();
         let mut input = NodeInput { name: name.into(), server_ip: "192.0.2.1".into(), ..Default::default() };
         let link_key = link_key(&secret(name));
@@ -77,7 +77,7 @@ impl World {
     }
 
     /// A tunnel from the entries to the exits, chosen by measuring.
-    pub async fn tunnel(&self, name: &str, entries: &[NodeId], exits: &[NodeId]) -> TunnelId {
+    pub(crate) async fn tunnel(&self, name: &str, entries: &[NodeId], exits: &[NodeId]) -> TunnelId {
         let input = self.tunnel_input(name, entries, exits);
         let mut tx = self.db.write().await.unwrap();
         let auth = Auth { username: "u".into(), password: "p".into() };
@@ -86,7 +86,7 @@ impl World {
         id
     }
 
-    pub fn tunnel_input(&self, name: &str, entries: &[NodeId], exits: &[NodeId]) -> TunnelInput {
+    pub(crate) fn tunnel_input(&self, name: &str, entries: &[NodeId], exits: &[NodeId]) -> TunnelInput {
         let member = |node: &NodeId| GroupNode {
             node_id: *node,
             port: Some(self.next_port.fetch_add(1, Ordering::Relaxed) as u16),
@@ -105,7 +105,7 @@ impl World {
         }
     }
 
-    pub async fn edit_tunnel(&self, id: TunnelId, change: impl FnOnce(&mut TunnelInput)) {
+    pub(crate) async fn edit_tunnel(&self, id: TunnelId, change: impl FnOnce(&mut TunnelInput)) {
         let mut tx = self.db.write().await.unwrap();
         let mut input = TunnelInput::from(tx.tunnel(id).await.unwrap().unwrap().tunnel);
         change(&mut input);
@@ -113,7 +113,7 @@ impl World {
         tx.commit().await.unwrap();
     }
 
-    pub async fn forward(&self, tunnel: TunnelId, entries: &[NodeId]) -> ForwardId {
+    pub(crate) async fn forward(&self, tunnel: TunnelId, entries: &[NodeId]) -> ForwardId {
         let input = ForwardInput {
             version: None,
             tunnel_id: tunnel,
@@ -135,33 +135,33 @@ impl World {
     }
 
     /// `host:port` of an exit's relay.
-    pub async fn relay(&self, tunnel: TunnelId, exit: NodeId) -> String {
+    pub(crate) async fn relay(&self, tunnel: TunnelId, exit: NodeId) -> String {
         let intent = self.db.intent().await.unwrap();
         let group = intent.tunnels[&tunnel].exit.clone().unwrap();
         let member = group.nodes.iter().find(|member| member.node == exit).unwrap();
         format!("192.0.2.{exit}:{}", member.port)
     }
 
-    pub async fn log(&self, tunnel: TunnelId) -> Vec<DecisionLogEntry> {
+    pub(crate) async fn log(&self, tunnel: TunnelId) -> Vec<DecisionLogEntry> {
         self.db.read().await.unwrap().decision_log(tunnel, 1000, None).await.unwrap()
     }
 }
 
-pub fn secret(name: &str) -> String {
+pub(crate) fn secret(name: &str) -> String {
     format!("secret-{name}")
 }
 
 /// A running panel.
-pub struct Panel<'a> {
-    pub world: &'a World,
-    pub state: AppState,
-    pub address: SocketAddr,
+pub(crate) struct Panel<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) state: AppState,
+    pub(crate) address: SocketAddr,
     stop: CancellationToken,
     tracker: TaskTracker,
 }
 
 impl<'a> Panel<'a> {
-    pub async fn start(world: &'a World) -> Self {
+    pub(crate) async fn start(world: &'a World) -> Self {
         let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
         let config = Config::default();
         let state =
@@ -178,20 +178,20 @@ impl<'a> Panel<'a> {
     }
 
     /// Ends everything and waits for it: nothing of it may touch the database afterwards.
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.stop.cancel();
         self.tracker.close();
         tokio::time::timeout(PATIENCE, self.tracker.wait()).await.expect("the panel ends");
     }
 
     /// Stored intent was changed.
-    pub fn wake(&self) {
+    pub(crate) fn wake(&self) {
         self.state.agents.wake();
         self.state.best_exit.wake();
     }
 
     /// Waits until `condition` holds, looking again whenever the panel or an agent did something.
-    pub async fn until<F: Future<Output = bool>>(&self, what: &str, mut condition: impl FnMut() -> F) {
+    pub(crate) async fn until<F: Future<Output = bool>>(&self, what: &str, mut condition: impl FnMut() -> F) {
         let (mut events, mut activity) = (self.state.bus.subscribe(), self.world.activity.subscribe());
         let waiting = async {
             while !condition().await {
@@ -205,14 +205,14 @@ impl<'a> Panel<'a> {
     }
 
     /// Lets `count` rounds begin and end.
-    pub async fn rounds(&self, count: u64) {
+    pub(crate) async fn rounds(&self, count: u64) {
         let before = self.state.metrics.rounds.get();
         // The one under way may have begun before.
         self.until("rounds", || async { self.state.metrics.rounds.get() > before + count }).await;
     }
 
     /// Waits until everything of a tunnel is applied.
-    pub async fn applied(&self, tunnel: TunnelId) {
+    pub(crate) async fn applied(&self, tunnel: TunnelId) {
         self.state.agents.replanned().await;
         self.until("everything is applied", || async {
             let deployment = self.state.agents.deployment(tunnel);
@@ -221,33 +221,35 @@ impl<'a> Panel<'a> {
         .await;
     }
 
-    pub async fn owner(&self, tunnel: TunnelId, owner: NodeId) -> OwnerDecision {
+    pub(crate) async fn owner(&self, tunnel: TunnelId, owner: NodeId) -> OwnerDecision {
+        // There is nothing to be asked about before the first plan.
+        self.state.agents.replanned().await;
         let decisions = self.state.best_exit.decisions(tunnel).await.expect("a best tunnel");
         decisions.owners.into_iter().find(|found| found.owner_node_id == owner).expect("an owner")
     }
 
     /// Waits for a reason of an owner.
-    pub async fn reason(&self, tunnel: TunnelId, owner: NodeId, code: &str) -> OwnerDecision {
+    pub(crate) async fn reason(&self, tunnel: TunnelId, owner: NodeId, code: &str) -> OwnerDecision {
         self.until(code, || async { self.owner(tunnel, owner).await.reason.code() == code }).await;
         self.owner(tunnel, owner).await
     }
 
     /// Moves the clock past the cooldown of the default settings.
-    pub fn after_cooldown(&self) {
+    pub(crate) fn after_cooldown(&self) {
         self.world.hands.advance_ms(30_001);
     }
 }
 
 /// An entry, three exits, a tunnel and a forward; everybody connected and everything applied.
-pub struct Example {
-    pub entry: NodeId,
-    pub exits: [NodeId; 3],
-    pub tunnel: TunnelId,
-    pub forward: ForwardId,
+pub(crate) struct Example {
+    pub(crate) entry: NodeId,
+    pub(crate) exits: [NodeId; 3],
+    pub(crate) tunnel: TunnelId,
+    pub(crate) forward: ForwardId,
 }
 
 impl Example {
-    pub async fn new(world: &World) -> Self {
+    pub(crate) async fn new(world: &World) -> Self {
         let entry = world.node("entry").await;
         let exits = [world.node("exit-a").await, world.node("exit-b").await, world.node("exit-c").await];
         let tunnel = world.tunnel("tunnel", &[entry], &exits).await;
@@ -255,28 +257,28 @@ impl Example {
         Self { entry, exits, tunnel, forward }
     }
 
-    pub fn chain(&self) -> String {
+    pub(crate) fn chain(&self) -> String {
         names::chain(self.tunnel)
     }
 }
 
 /// The agents of an [`Example`].
-pub struct Crew {
-    pub entry: Fake,
-    pub exits: [Fake; 3],
+pub(crate) struct Crew {
+    pub(crate) entry: Fake,
+    pub(crate) exits: [Fake; 3],
 }
 
 impl Crew {
-    pub fn new(world: &World) -> Self {
+    pub(crate) fn new(world: &World) -> Self {
         let fake = |name: &str| Fake::new(world, name);
         Self { entry: fake("entry"), exits: [fake("exit-a"), fake("exit-b"), fake("exit-c")] }
     }
 
-    pub fn all(&self) -> impl Iterator<Item = &Fake> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Fake> {
         std::iter::once(&self.entry).chain(&self.exits)
     }
 
-    pub async fn connect(&self, panel: &Panel<'_>) {
+    pub(crate) async fn connect(&self, panel: &Panel<'_>) {
         for fake in self.all() {
             fake.connect(panel).await;
         }
