@@ -6,7 +6,7 @@ use crate::config::{Config, ConfigFile, LogFormat, Options, unknown_variables};
 use crate::store::Db;
 use anyhow::{Context as _, bail};
 use clap::{CommandFactory as _, Parser, Subcommand};
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
@@ -121,7 +121,10 @@ fn start_logging(config: &Config) -> anyhow::Result<()> {
     let filter =
         EnvFilter::try_new(&config.log).with_context(|| format!("the log filter `{}`", config.log))?;
     // Standard output is for what programs read: the address, and the first password.
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     match config.log_format {
         LogFormat::Text => lines.init(),
         LogFormat::Json => lines.json().init(),

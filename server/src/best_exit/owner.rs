@@ -163,6 +163,8 @@ fn mark(reason: &Reason) -> Mark {
             let (inner, _) = mark(among_others);
             (format!("{}/{inner}", reason.code()), Some(*exit))
         }
+        // Two exits that are equal but for noise change places all the time. Neither is news: the exit is kept.
+        Reason::CurrentIsBest | Reason::InsufficientAdvantage { .. } => ("kept".to_owned(), None),
         _ => (reason.code().to_owned(), exit_of(reason)),
     }
 }
@@ -207,6 +209,8 @@ mod tests {
         let steps = [
             (Reason::CurrentIsBest, true),
             (Reason::CurrentIsBest, false),
+            (Reason::InsufficientAdvantage { exit: NodeId(1), have_ms: 1.0, need_ms: 20.0 }, false),
+            (Reason::InsufficientAdvantage { exit: NodeId(2), have_ms: 1.0, need_ms: 20.0 }, false),
             (confirming(1, 1), true),
             (confirming(1, 2), false),
             (confirming(2, 1), true),
