@@ -5,11 +5,11 @@ use super::owner::{Owner, exit_of, name_of};
 use super::prober::{self, Answer, How, Question, Said};
 use super::push::{self, Failure, PushDone, PushJob};
 use super::round::{NodeState, Running};
-use super::writer::{Write, Writer};
+use super::writer::Writer;
 use super::{Inner, MONO_BEFORE_START, pins};
 use crate::metrics::{Metrics, ReasonLabel};
 use crate::plan::Plans;
-use crate::store::{LegSample, NewLogEntry, StoredDecision};
+use crate::store::{DecisionWrite, LegSample, NewLogEntry, StoredDecision};
 use shared::address::HostPort;
 use shared::api::{Event, PinRecord, SwitchRecord};
 use shared::best_exit::{Leg, MonoMs, Reason, Round, Settings};
@@ -58,11 +58,7 @@ pub(super) async fn decide_forever(inner: Arc<Inner>, writer: Writer) {
     let cancel = inner.cancel.clone();
     let (answer_sender, mut answers) = mpsc::channel(QUEUE);
     let (push_sender, mut pushes) = mpsc::channel(QUEUE);
-    let ready = Decider::load(inner, writer, answer_sender, push_sender);
-    let mut decider = tokio::select! {
-        () = cancel.cancelled() => return,
-        decider = ready => decider,
-    };
+    let Some(mut decider) = Decider::load(inner, writer, answer_sender, push_sender).await else { return };
     let first = FIRST_ROUND.min(decider.interval());
     let mut timer: Pin<Box<Sleep>> = Box::pin(tokio::time::sleep(first));
     loop {
@@ -96,9 +92,11 @@ impl Decider {
         writer: Writer,
         answers: mpsc::Sender<Answer>,
         pushes: mpsc::Sender<PushDone>,
-    ) -> Self {
+    ) -> Option<Self> {
+        let cancel = inner.cancel.clone();
         let (plans, stored, settings) = loop {
-            let plans = inner.agents.next_plans(None).await;
+            // Only the waits are cut short: a statement that is broken off costs its connection.
+            let plans = cancel.run_until_cancelled(inner.agents.next_plans(None)).await?;
             let stored = inner.db.decisions().await;
             let settings = inner.db.settings().await;
             match (plans, stored, settings) {
@@ -108,9 +106,9 @@ impl Decider {
                 }
                 (None, _, _) => {}
             }
-            tokio::time::sleep(RETRY).await;
+            cancel.run_until_cancelled(tokio::time::sleep(RETRY)).await?;
         };
-        Self {
+        Some(Self {
             inner,
             writer,
             settings,
@@ -128,7 +126,7 @@ impl Decider {
             pushes,
             probe_gate: Arc::new(Semaphore::new(prober::LEGS_IN_FLIGHT)),
             push_gate: Arc::new(Semaphore::new(push::IN_FLIGHT)),
-        }
+        })
     }
 
     fn interval(&self) -> Duration {
@@ -285,7 +283,7 @@ impl Decider {
             })
             .collect();
         if !samples.is_empty() {
-            self.writer.write(Write::Samples(samples));
+            self.writer.samples(samples);
         }
         let took = self.inner.clock.mono_ms().saturating_sub(running.started);
         self.inner.metrics.rounds.inc();
@@ -347,7 +345,7 @@ impl Decider {
         let Some(owner) = self.owners.get_mut(&key) else { return };
         if owner.state.applied.order == order {
             if owner.unsaved {
-                self.save(key, None);
+                self.save(key);
             }
             return;
         }
@@ -360,7 +358,7 @@ impl Decider {
             self.accepted(key, order, before, reason);
         } else {
             owner.state.applied.order = order;
-            self.save(key, None);
+            self.save(key);
         }
     }
 
@@ -369,7 +367,8 @@ impl Decider {
         owner.pushing = true;
         let from = owner.state.applied.complete(&order).first().copied();
         let job = PushJob { key, order, from, reason };
-        let pushing = push::push(self.inner.clone(), job, self.push_gate.clone(), self.pushes.clone());
+        let (gate, done) = (self.push_gate.clone(), self.pushes.clone());
+        let pushing = push::push(self.inner.clone(), self.writer.clone(), job, gate, done);
         let cancel = self.inner.cancel.clone();
         self.inner.tracker.spawn(async move { cancel.run_until_cancelled(pushing).await });
     }
@@ -440,7 +439,7 @@ impl Decider {
         let from = owner.state.applied.order.first().copied();
         if owner.worth_logging(evaluated_before) {
             let entry = self.entry(key, from, &reason);
-            self.writer.write(Write::Log(Box::new(entry)));
+            self.writer.write(DecisionWrite::Log(entry));
         }
         self.inner.bus.send(Event::Decision {
             tunnel_id: key.0,
@@ -461,17 +460,15 @@ impl Decider {
             reason.describe(&|node| name_of(intent, node))
         );
         let entry = self.entry(key, from, reason);
+        self.writer.write(DecisionWrite::Log(entry));
         if with_state {
-            self.save(key, Some(entry));
-        } else {
-            self.writer.write(Write::Log(Box::new(entry)));
+            self.save(key);
         }
     }
 
-    fn save(&mut self, key: OwnerKey, log: Option<NewLogEntry>) {
+    fn save(&mut self, key: OwnerKey) {
         let Some(owner) = self.owners.get_mut(&key) else { return };
-        let decision = Box::new(owner.stored(key));
-        owner.unsaved = !self.writer.write(Write::Decision(decision, log.map(Box::new)));
+        owner.unsaved = !self.writer.write(DecisionWrite::Store(owner.stored(key)));
     }
 
     fn entry(&self, key: OwnerKey, from: Option<NodeId>, reason: &Reason) -> NewLogEntry {

@@ -90,8 +90,8 @@ impl BestExit {
             monitoring,
             views: Mutex::default(),
         });
-        let (writer, queue) = writer::Writer::new();
-        tracker.spawn(writer::write_forever(inner.clone(), queue));
+        let (writer, queues) = writer::Writer::new();
+        tracker.spawn(writer::write_forever(inner.clone(), queues));
         tracker.spawn(decider::decide_forever(inner.clone(), writer));
         tracker.spawn(prune_forever(inner.clone()));
         Self { inner }

@@ -2,6 +2,7 @@
 
 use super::Inner;
 use super::legs::OwnerKey;
+use super::writer::Writer;
 use crate::agents::PushError;
 use shared::best_exit::Reason;
 use shared::ids::NodeId;
@@ -57,6 +58,7 @@ impl Failure {
 /// Notes the order, pushes it, tells how it ended.
 pub(super) async fn push(
     inner: Arc<Inner>,
+    writer: Writer,
     job: PushJob,
     gate: Arc<Semaphore>,
     done: mpsc::Sender<PushDone>,
@@ -65,7 +67,7 @@ pub(super) async fn push(
     let result = {
         // The semaphore is never closed.
         let _permit = gate.acquire().await;
-        attempt(&inner, &job).await
+        attempt(&inner, &writer, &job).await
     };
     let took = Duration::from_millis(inner.clock.mono_ms().saturating_sub(started));
     inner.metrics.push_duration.observe(took.as_secs_f64());
@@ -73,12 +75,10 @@ pub(super) async fn push(
     let _ = done.send(PushDone { job, result }).await;
 }
 
-async fn attempt(inner: &Inner, job: &PushJob) -> Result<(), Failure> {
+async fn attempt(inner: &Inner, writer: &Writer, job: &PushJob) -> Result<(), Failure> {
     let (tunnel, owner) = job.key;
     // A panel that dies between push and answer would otherwise not know whose order the agent runs.
-    if let Err(error) = inner.db.propose_order(tunnel, owner, &job.order).await {
-        return Err(Failure::NotStored(error.to_string()));
-    }
+    writer.propose(job.key, &job.order).await.map_err(Failure::NotStored)?;
     match inner.agents.push_order(tunnel, owner, job.order.clone()).await {
         Ok(()) => Ok(()),
         Err(PushError::Timeout) => Err(Failure::Unanswered),

@@ -2,92 +2,145 @@
 
 use super::Inner;
 use super::legs::OwnerKey;
-use crate::store::{LegSample, NewLogEntry, StoredDecision};
-use std::collections::BTreeMap;
+use crate::store::{DecisionWrite, LegSample, StoredDecision};
+use shared::ids::NodeId;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
-/// Writes that wait. History beyond that is dropped, decisions are kept by the decider's next write of that owner.
-const QUEUE: usize = 4096;
+/// Decisions that wait; room for one of every owner in the largest panels.
+const QUEUE: usize = 16_384;
+/// Decisions in one transaction.
+const BATCH: usize = 256;
+/// Rounds whose measurements wait. If the disk is slower than the rounds, history is dropped.
+const SAMPLE_QUEUE: usize = 4;
+/// Measurements in one transaction, so that a decision waits for some milliseconds at most.
+const SAMPLE_BATCH: usize = 1000;
 /// Decisions that could not be stored are tried again this often.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Something to be written.
 #[derive(Debug)]
-pub(super) enum Write {
-    /// What an owner runs now, and why.
-    Decision(Box<StoredDecision>, Option<Box<NewLogEntry>>),
-    /// Why something else was, or was not, done.
-    Log(Box<NewLogEntry>),
-    /// A round's measurements.
-    Samples(Vec<LegSample>),
+struct Job {
+    write: DecisionWrite,
+    /// Is told once the write is durable, or why it is not.
+    done: Option<oneshot::Sender<Result<(), String>>>,
 }
 
 /// Takes writes.
 #[derive(Clone, Debug)]
-pub(super) struct Writer(mpsc::Sender<Write>);
+pub(super) struct Writer {
+    jobs: mpsc::Sender<Job>,
+    samples: mpsc::Sender<Vec<LegSample>>,
+}
+
+/// What [`write_forever`] works off.
+#[derive(Debug)]
+pub(super) struct Queues {
+    jobs: mpsc::Receiver<Job>,
+    samples: mpsc::Receiver<Vec<LegSample>>,
+}
 
 impl Writer {
-    /// A writer and the queue for [`write_forever`].
-    pub(super) fn new() -> (Self, mpsc::Receiver<Write>) {
-        let (sender, queue) = mpsc::channel(QUEUE);
-        (Self(sender), queue)
+    /// A writer and the queues for [`write_forever`].
+    pub(super) fn new() -> (Self, Queues) {
+        let (jobs, job_queue) = mpsc::channel(QUEUE);
+        let (samples, sample_queue) = mpsc::channel(SAMPLE_QUEUE);
+        (Self { jobs, samples }, Queues { jobs: job_queue, samples: sample_queue })
     }
 
     /// Writes soon; false if the queue is full.
-    pub(super) fn write(&self, write: Write) -> bool {
-        let done = self.0.try_send(write).is_ok();
-        if !done {
-            tracing::error!("the database is too slow for the history of decisions; some is lost");
+    pub(super) fn write(&self, write: DecisionWrite) -> bool {
+        let queued = self.jobs.try_send(Job { write, done: None }).is_ok();
+        if !queued {
+            tracing::error!("the database is too slow for the decisions; some are not logged");
         }
-        done
+        queued
+    }
+
+    /// Writes a round's measurements soon.
+    pub(super) fn samples(&self, samples: Vec<LegSample>) {
+        if self.samples.try_send(samples).is_err() {
+            tracing::error!("the database is too slow for the measurements; a round's are dropped");
+        }
+    }
+
+    /// Notes an order that is about to be pushed, after everything written before; returns when it is durable.
+    pub(super) async fn propose(&self, key: OwnerKey, order: &[NodeId]) -> Result<(), String> {
+        let (done, result) = oneshot::channel();
+        let write = DecisionWrite::Propose { tunnel: key.0, owner: key.1, order: order.to_vec() };
+        let stopping = || "the panel stops".to_owned();
+        self.jobs.send(Job { write, done: Some(done) }).await.map_err(|_| stopping())?;
+        result.await.unwrap_or_else(|_| Err(stopping()))
     }
 }
 
 /// Writes until cancelled, and then what is still waiting.
-pub(super) async fn write_forever(inner: Arc<Inner>, mut queue: mpsc::Receiver<Write>) {
-    let mut unsaved = BTreeMap::new();
+pub(super) async fn write_forever(inner: Arc<Inner>, queues: Queues) {
+    let Queues { jobs: mut queue, samples: mut sample_queue } = queues;
+    let mut unsaved: BTreeMap<OwnerKey, StoredDecision> = BTreeMap::new();
+    let mut samples: VecDeque<LegSample> = VecDeque::new();
+    let mut jobs = Vec::with_capacity(BATCH);
     loop {
         tokio::select! {
             biased;
             () = inner.cancel.cancelled() => break,
-            write = queue.recv() => match write {
-                Some(write) => carry_out(&inner, write, &mut unsaved).await,
-                None => break,
-            },
+            taken = queue.recv_many(&mut jobs, BATCH) => {
+                if taken == 0 { break }
+                carry_out(&inner, &mut jobs, &mut unsaved).await;
+            }
+            // Ready at once while there is something to write, after the decisions.
+            () = std::future::ready(()), if !samples.is_empty() => write_samples(&inner, &mut samples).await,
+            Some(round) = sample_queue.recv() => samples.extend(round),
             () = tokio::time::sleep(RETRY), if !unsaved.is_empty() => {
-                for (_, decision) in std::mem::take(&mut unsaved) {
-                    carry_out(&inner, Write::Decision(Box::new(decision), None), &mut unsaved).await;
-                }
+                jobs.extend(unsaved.values().cloned().map(|decision| Job {
+                    write: DecisionWrite::Store(decision),
+                    done: None,
+                }));
+                carry_out(&inner, &mut jobs, &mut unsaved).await;
             }
         }
     }
     queue.close();
-    while let Some(write) = queue.recv().await {
-        carry_out(&inner, write, &mut unsaved).await;
+    while queue.recv_many(&mut jobs, BATCH).await > 0 {
+        carry_out(&inner, &mut jobs, &mut unsaved).await;
     }
 }
 
-async fn carry_out(inner: &Inner, write: Write, unsaved: &mut BTreeMap<OwnerKey, StoredDecision>) {
-    let result = match write {
-        Write::Decision(decision, log) => {
+async fn carry_out(inner: &Inner, jobs: &mut Vec<Job>, unsaved: &mut BTreeMap<OwnerKey, StoredDecision>) {
+    let mut waiting = Vec::new();
+    let mut writes = Vec::with_capacity(jobs.len());
+    for job in jobs.drain(..) {
+        waiting.extend(job.done);
+        writes.push(job.write);
+    }
+    let result = inner.db.write_decisions(&writes).await;
+    let mut stored = false;
+    for write in writes {
+        if let DecisionWrite::Store(decision) = write {
+            stored = true;
             let key = (decision.tunnel, decision.owner);
-            unsaved.remove(&key);
-            let result = inner.db.store_decision(&decision, log.map(|entry| *entry)).await;
             match &result {
-                // Plans are made from what is stored.
-                Ok(()) => inner.agents.wake(),
-                Err(_) => {
-                    unsaved.insert(key, *decision);
-                }
+                Ok(()) => drop(unsaved.remove(&key)),
+                Err(_) => drop(unsaved.insert(key, decision)),
             }
-            result
         }
-        Write::Log(entry) => inner.db.append_decision_log(*entry).await,
-        Write::Samples(samples) => inner.db.append_leg_samples(&samples).await,
-    };
-    if let Err(error) = result {
-        tracing::error!(%error, "a decision or measurement could not be stored");
+    }
+    if let Err(error) = &result {
+        tracing::error!(%error, "decisions could not be stored");
+    } else if stored {
+        // Plans are made from what is stored.
+        inner.agents.wake();
+    }
+    for done in waiting {
+        // An error says that the push was given up in this moment.
+        let _ = done.send(result.as_ref().map(|_| ()).map_err(ToString::to_string));
+    }
+}
+
+async fn write_samples(inner: &Inner, samples: &mut VecDeque<LegSample>) {
+    let batch: Vec<LegSample> = samples.drain(..samples.len().min(SAMPLE_BATCH)).collect();
+    if let Err(error) = inner.db.append_leg_samples(&batch).await {
+        tracing::error!(%error, "measurements could not be stored");
     }
 }

@@ -41,6 +41,24 @@ pub struct NewLogEntry {
     pub candidates: Vec<CandidateDecision>,
 }
 
+/// One of many writes that go together.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DecisionWrite {
+    /// An order is about to be pushed.
+    Propose {
+        /// The tunnel.
+        tunnel: TunnelId,
+        /// The owner.
+        owner: NodeId,
+        /// All exits, the new first one in front.
+        order: Vec<NodeId>,
+    },
+    /// What an owner runs; forgets the proposed order.
+    Store(StoredDecision),
+    /// Why something was, or was not, done.
+    Log(NewLogEntry),
+}
+
 #[derive(sqlx::FromRow)]
 struct DecisionRow {
     tunnel_id: i64,
@@ -127,6 +145,37 @@ impl Tx {
         rows.into_iter().map(read).collect()
     }
 
+    async fn propose(&mut self, tunnel: TunnelId, owner: NodeId, order: &[NodeId]) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO best_exit_decision (tunnel_id, owner_node_id, applied_order, proposed_order) \
+             SELECT tunnel.id, node.id, '[]', $3 FROM tunnel, node WHERE tunnel.id = $1 AND node.id = $2 \
+             ON CONFLICT (tunnel_id, owner_node_id) DO UPDATE SET proposed_order = excluded.proposed_order",
+        )
+        .bind(tunnel.0)
+        .bind(owner.0)
+        .bind(to_json(&order)?)
+        .execute(&mut *self.0)
+        .await?;
+        Ok(())
+    }
+
+    async fn store_decision(&mut self, decision: &StoredDecision) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO best_exit_decision (tunnel_id, owner_node_id, applied_order, last_switch_at, last_switch) \
+             SELECT tunnel.id, node.id, $3, $4, $5 FROM tunnel, node WHERE tunnel.id = $1 AND node.id = $2 \
+             ON CONFLICT (tunnel_id, owner_node_id) DO UPDATE SET applied_order = excluded.applied_order, \
+             proposed_order = NULL, last_switch_at = excluded.last_switch_at, last_switch = excluded.last_switch",
+        )
+        .bind(decision.tunnel.0)
+        .bind(decision.owner.0)
+        .bind(to_json(&decision.order)?)
+        .bind(decision.last_switch_at)
+        .bind(decision.last_switch.as_ref().map(to_json).transpose()?)
+        .execute(&mut *self.0)
+        .await?;
+        Ok(())
+    }
+
     async fn append_log(&mut self, entry: &NewLogEntry) -> Result<()> {
         sqlx::query(
             "INSERT INTO decision_log \
@@ -158,45 +207,32 @@ impl Db {
 
     /// Notes an order that is about to be pushed.
     pub async fn propose_order(&self, tunnel: TunnelId, owner: NodeId, order: &[NodeId]) -> Result<()> {
-        sqlx::query(
-            "INSERT INTO best_exit_decision (tunnel_id, owner_node_id, applied_order, proposed_order) \
-             SELECT tunnel.id, node.id, '[]', $3 FROM tunnel, node WHERE tunnel.id = $1 AND node.id = $2 \
-             ON CONFLICT (tunnel_id, owner_node_id) DO UPDATE SET proposed_order = excluded.proposed_order",
-        )
-        .bind(tunnel.0)
-        .bind(owner.0)
-        .bind(to_json(&order)?)
-        .execute(&self.writer)
-        .await?;
-        Ok(())
+        let order = order.to_vec();
+        self.write_decisions(&[DecisionWrite::Propose { tunnel, owner, order }]).await
     }
 
     /// Stores what an owner runs and forgets the proposed order, together with the log entry that explains it.
     pub async fn store_decision(&self, decision: &StoredDecision, log: Option<NewLogEntry>) -> Result<()> {
-        let mut tx = self.write().await?;
-        sqlx::query(
-            "INSERT INTO best_exit_decision (tunnel_id, owner_node_id, applied_order, last_switch_at, last_switch) \
-             SELECT tunnel.id, node.id, $3, $4, $5 FROM tunnel, node WHERE tunnel.id = $1 AND node.id = $2 \
-             ON CONFLICT (tunnel_id, owner_node_id) DO UPDATE SET applied_order = excluded.applied_order, \
-             proposed_order = NULL, last_switch_at = excluded.last_switch_at, last_switch = excluded.last_switch",
-        )
-        .bind(decision.tunnel.0)
-        .bind(decision.owner.0)
-        .bind(to_json(&decision.order)?)
-        .bind(decision.last_switch_at)
-        .bind(decision.last_switch.as_ref().map(to_json).transpose()?)
-        .execute(&mut *tx.0)
-        .await?;
-        if let Some(entry) = log {
-            tx.append_log(&entry).await?;
-        }
-        tx.commit().await
+        let store = DecisionWrite::Store(decision.clone());
+        let writes: Vec<_> = std::iter::once(store).chain(log.map(DecisionWrite::Log)).collect();
+        self.write_decisions(&writes).await
     }
 
     /// Appends to the log.
     pub async fn append_decision_log(&self, entry: NewLogEntry) -> Result<()> {
+        self.write_decisions(&[DecisionWrite::Log(entry)]).await
+    }
+
+    /// Many writes in one transaction, in order.
+    pub async fn write_decisions(&self, writes: &[DecisionWrite]) -> Result<()> {
         let mut tx = self.write().await?;
-        tx.append_log(&entry).await?;
+        for write in writes {
+            match write {
+                DecisionWrite::Propose { tunnel, owner, order } => tx.propose(*tunnel, *owner, order).await?,
+                DecisionWrite::Store(decision) => tx.store_decision(decision).await?,
+                DecisionWrite::Log(entry) => tx.append_log(entry).await?,
+            }
+        }
         tx.commit().await
     }
 }

@@ -18,7 +18,7 @@ mod tunnel;
 mod user;
 
 pub use audit::NewAuditEntry;
-pub use decision::{NewLogEntry, StoredDecision};
+pub use decision::{DecisionWrite, NewLogEntry, StoredDecision};
 pub use error::{BoxError, StoreError, Taken, Unavailability};
 pub use forward::{ForwardRow, NewForward};
 pub use node::NewNode;
