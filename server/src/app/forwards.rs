@@ -1,11 +1,12 @@
 //! Forwards.
 
 use super::{
-    Result, announce, announce_and_plan, changes, check_text, check_version, note, object, ports, valid,
+    Result, announce, changes, check_text, check_version, not_planned_yet, note, object, ports, valid,
 };
 use crate::clock::random_u64;
 use crate::error::AppError;
 use crate::plan::dial::unbracketed;
+use crate::plan::intent::ForwardIntent;
 use crate::state::AppState;
 use crate::store::{ForwardRow, NewForward, Page, PortUse, Tx};
 use shared::address::HostPort;
@@ -33,9 +34,21 @@ fn addresses(forward: &Forward, entries: &[&Node]) -> Vec<String> {
 }
 
 /// Adds what is not stored.
-fn live(state: &AppState, mut forward: Forward, entries: &[&Node]) -> Forward {
+fn live(state: &AppState, row: ForwardRow, entries: &[&Node]) -> Forward {
+    let intent = ForwardIntent::from(row.clone());
+    let mut forward = row.forward;
     forward.addresses = addresses(&forward, entries);
-    forward.deployment = state.agents.forward_deployment(forward.id);
+    let planned = state.agents.plans().is_some_and(|plans| {
+        let tunnel = plans.intent.tunnels.get(&forward.tunnel_id);
+        let listens_there =
+            tunnel.is_some_and(|tunnel| tunnel.entry.iter().eq(entries.iter().map(|node| &node.id)));
+        listens_there && plans.intent.forwards.get(&forward.id) == Some(&intent)
+    });
+    forward.deployment = if planned {
+        state.agents.forward_deployment(forward.id)
+    } else {
+        not_planned_yet(entries.iter().map(|node| node.id))
+    };
     forward
 }
 
@@ -50,9 +63,9 @@ async fn entries_of(tx: &mut Tx, tunnel: TunnelId) -> Result<Option<Vec<Node>>> 
 }
 
 async fn read_live(state: &AppState, tx: &mut Tx, id: ForwardId) -> Result<Forward> {
-    let forward = find(tx, id).await?.forward;
-    let entries = entries_of(tx, forward.tunnel_id).await?.unwrap_or_default();
-    Ok(live(state, forward, &entries.iter().collect::<Vec<_>>()))
+    let row = find(tx, id).await?;
+    let entries = entries_of(tx, row.forward.tunnel_id).await?.unwrap_or_default();
+    Ok(live(state, row, &entries.iter().collect::<Vec<_>>()))
 }
 
 /// Forwards by id.
@@ -67,7 +80,7 @@ pub async fn list(state: &AppState, page: Page) -> Result<Vec<Forward>> {
         let entry = tunnels.get(&row.forward.tunnel_id);
         let entries = entry.into_iter().flat_map(|entry| &entry.nodes);
         let entries: Vec<&Node> = entries.filter_map(|entry| nodes.get(&entry.node_id)).collect();
-        live(state, row.forward, &entries)
+        live(state, row, &entries)
     };
     Ok(rows.into_iter().map(complete).collect())
 }
@@ -119,8 +132,8 @@ pub async fn create(state: &AppState, user: &User, input: ForwardInput) -> Resul
     let detail = format!("port {} → {}", forward.listen_port, forward.targets.join(", "));
     note(&mut tx, state, user, "forward.create", object(&forward.name, id), detail).await?;
     tx.commit().await?;
-    announce_and_plan(state, "forward").await;
-    Ok(Forward { deployment: state.agents.forward_deployment(id), ..forward })
+    announce(state, "forward");
+    Ok(forward)
 }
 
 /// Edits a forward.
@@ -135,8 +148,8 @@ pub async fn update(state: &AppState, user: &User, id: ForwardId, input: Forward
     note(&mut tx, state, user, "forward.update", object(&stored.name, id), changes(&old, &stored)).await?;
     let forward = read_live(state, &mut tx, id).await?;
     tx.commit().await?;
-    announce_and_plan(state, "forward").await;
-    Ok(Forward { deployment: state.agents.forward_deployment(id), ..forward })
+    announce(state, "forward");
+    Ok(forward)
 }
 
 /// Pauses or resumes a forward.
@@ -148,8 +161,8 @@ pub async fn set_enabled(state: &AppState, user: &User, id: ForwardId, enabled: 
     note(&mut tx, state, user, action, object(&old.name, id), String::new()).await?;
     let forward = read_live(state, &mut tx, id).await?;
     tx.commit().await?;
-    announce_and_plan(state, "forward").await;
-    Ok(Forward { deployment: state.agents.forward_deployment(id), ..forward })
+    announce(state, "forward");
+    Ok(forward)
 }
 
 /// Deletes a forward.
@@ -163,7 +176,9 @@ pub async fn delete(state: &AppState, user: &User, id: ForwardId) -> Result<()> 
     Ok(())
 }
 
-/// Whether there is such a forward.
+/// There is such a forward, and it is planned: it can be diagnosed.
 pub async fn exists(state: &AppState, id: ForwardId) -> Result<()> {
-    find(&mut state.db.read().await?, id).await.map(|_| ())
+    find(&mut state.db.read().await?, id).await?;
+    state.agents.replanned().await;
+    Ok(())
 }

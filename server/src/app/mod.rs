@@ -16,8 +16,9 @@ use crate::error::AppError;
 use crate::state::AppState;
 use crate::store::{NewAuditEntry, Tx};
 use serde_json::Value;
-use shared::api::{Event, User};
+use shared::api::{DeploymentStatus, Event, NodeDeployment, User};
 use shared::field::FieldError;
+use shared::ids::NodeId;
 
 /// Result of a use case.
 pub type Result<T> = std::result::Result<T, AppError>;
@@ -29,11 +30,9 @@ fn announce(state: &AppState, what: &str) {
     state.bus.send(Event::Changed { what: what.to_owned() });
 }
 
-/// The same, and waits until it is planned: the answer shall speak of what was just stored, not of what the nodes run
-/// of the configuration before.
-async fn announce_and_plan(state: &AppState, what: &str) {
-    announce(state, what);
-    state.agents.replanned().await;
+/// What is to be said of nodes whose new configuration is stored and not planned yet.
+fn not_planned_yet(nodes: impl Iterator<Item = NodeId>) -> Vec<NodeDeployment> {
+    nodes.map(|node_id| NodeDeployment { node_id, status: DeploymentStatus::Pending, reason: None }).collect()
 }
 
 /// Notes who did what, in the transaction that does it.

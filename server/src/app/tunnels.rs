@@ -1,10 +1,11 @@
 //! Tunnels.
 
 use super::ports::{self, Ports};
-use super::{Result, announce, announce_and_plan, changes, check_text, check_version, note, object, valid};
+use super::{Result, announce, changes, check_text, check_version, not_planned_yet, note, object, valid};
 use crate::auth::token;
 use crate::clock::random_u64;
 use crate::error::AppError;
+use crate::plan::intent::TunnelIntent;
 use crate::state::AppState;
 use crate::store::{ForwardRow, NewTunnel, Page, PortUse, TunnelRow, Tx};
 use shared::api::{
@@ -42,13 +43,26 @@ pub(super) fn is_decided(tunnel: &Tunnel) -> bool {
 }
 
 /// Adds what is not stored: decisions and deployment.
-fn live(state: &AppState, mut tunnel: Tunnel, monitoring: bool) -> Tunnel {
-    tunnel.deployment = state.agents.deployment(tunnel.id);
+fn live(state: &AppState, row: TunnelRow, monitoring: bool) -> Result<Tunnel> {
+    let intent = TunnelIntent::try_from(row.clone())?;
+    let mut tunnel = row.tunnel;
+    // Planning takes its time. Until then the nodes may well run what was planned before, which is not this.
+    let planned =
+        state.agents.plans().is_some_and(|plans| plans.intent.tunnels.get(&tunnel.id) == Some(&intent));
+    tunnel.deployment =
+        if planned { state.agents.deployment(tunnel.id) } else { not_planned_yet(nodes(&tunnel)) };
     if is_decided(&tunnel) {
-        tunnel.best_exit =
-            Some(state.best_exit.summary(tunnel.id).unwrap_or_else(|| undecided(&tunnel, monitoring)));
+        let summary = state.best_exit.summary(tunnel.id).filter(|_| planned);
+        tunnel.best_exit = Some(summary.unwrap_or_else(|| undecided(&tunnel, monitoring)));
     }
-    tunnel
+    Ok(tunnel)
+}
+
+/// All its nodes: entries, hops, exits.
+fn nodes(tunnel: &Tunnel) -> impl Iterator<Item = NodeId> {
+    let members = tunnel.hops.iter().chain(&tunnel.exit).flat_map(|group| &group.nodes);
+    let entries = tunnel.entry.nodes.iter().map(|entry| entry.node_id);
+    entries.chain(members.map(|member| member.node_id))
 }
 
 /// What is known about a tunnel that nobody has looked at yet.
@@ -71,7 +85,7 @@ pub async fn list(state: &AppState, page: Page) -> Result<Vec<Tunnel>> {
     let mut tx = state.db.read().await?;
     let monitoring = tx.settings().await?.1.monitor_tunnel_quality_enabled;
     let rows = tx.tunnels(page).await?;
-    Ok(rows.into_iter().map(|row| live(state, row.tunnel, monitoring)).collect())
+    rows.into_iter().map(|row| live(state, row, monitoring)).collect()
 }
 
 /// One tunnel.
@@ -79,7 +93,7 @@ pub async fn get(state: &AppState, id: TunnelId) -> Result<Tunnel> {
     let mut tx = state.db.read().await?;
     let monitoring = tx.settings().await?.1.monitor_tunnel_quality_enabled;
     let row = find(&mut tx, id).await?;
-    Ok(live(state, row.tunnel, monitoring))
+    live(state, row, monitoring)
 }
 
 /// A valid tunnel with all ports chosen.
@@ -205,8 +219,8 @@ pub async fn create(state: &AppState, user: &User, input: TunnelInput) -> Result
     note(&mut tx, state, user, "tunnel.create", name, String::new()).await?;
     let monitoring = tx.settings().await?.1.monitor_tunnel_quality_enabled;
     tx.commit().await?;
-    announce_and_plan(state, "tunnel").await;
-    Ok(Tunnel { warnings: checked.warnings, ..live(state, row.tunnel, monitoring) })
+    announce(state, "tunnel");
+    Ok(Tunnel { warnings: checked.warnings, ..live(state, row, monitoring)? })
 }
 
 /// Edits a tunnel. Ports that its nodes have are kept, its forwards follow its entries.
@@ -217,20 +231,21 @@ pub async fn update(state: &AppState, user: &User, id: TunnelId, input: TunnelIn
     let forwards = tx.forwards_of_tunnel(id).await?;
     let checked = check(&mut tx, input, Some(Before { tunnel: &old, forwards: &forwards })).await?;
     tx.update_tunnel(id, &NewTunnel { input: &checked.input, at: state.clock.wall_ms() }).await?;
-    let new = find(&mut tx, id).await?.tunnel;
+    let row = find(&mut tx, id).await?;
+    let new = &row.tunnel;
     if new.entry != old.entry {
         let entries: Vec<NodeId> = new.entry.nodes.iter().map(|entry| entry.node_id).collect();
         for row in &forwards {
             tx.listen_elsewhere(row.forward.id, row.forward.listen_port, &entries).await?;
         }
     }
-    tx.drop_orphaned_decisions(id, &owners(&new)).await?;
-    tx.drop_orphaned_pins(id, &owners(&new), &exits(&new)).await?;
-    note(&mut tx, state, user, "tunnel.update", object(&new.name, id), changes(&old, &new)).await?;
+    tx.drop_orphaned_decisions(id, &owners(new)).await?;
+    tx.drop_orphaned_pins(id, &owners(new), &exits(new)).await?;
+    note(&mut tx, state, user, "tunnel.update", object(&new.name, id), changes(&old, new)).await?;
     let monitoring = tx.settings().await?.1.monitor_tunnel_quality_enabled;
     tx.commit().await?;
-    announce_and_plan(state, "tunnel").await;
-    Ok(Tunnel { warnings: checked.warnings, ..live(state, new, monitoring) })
+    announce(state, "tunnel");
+    Ok(Tunnel { warnings: checked.warnings, ..live(state, row, monitoring)? })
 }
 
 /// What goes with a tunnel.
@@ -268,13 +283,13 @@ pub async fn redeploy(state: &AppState, user: &User, id: TunnelId) -> Result<()>
 
 /// What the agents of its nodes should be running.
 pub async fn runtime(state: &AppState, id: TunnelId) -> Result<Vec<NodeRuntime>> {
-    find(&mut state.db.read().await?, id).await?;
+    exists(state, id).await?;
     Ok(state.agents.runtime(id).await)
 }
 
 /// The state of its decisions.
 pub async fn decisions(state: &AppState, id: TunnelId) -> Result<TunnelDecisions> {
-    find(&mut state.db.read().await?, id).await?;
+    exists(state, id).await?;
     let missing = || {
         AppError::NotFound(format!(
             "a decision about tunnel {id}, which has no two exits to choose from by measuring,"
@@ -293,4 +308,11 @@ pub async fn decision_log(
     let mut tx = state.db.read().await?;
     find(&mut tx, id).await?;
     Ok(tx.decision_log(id, limit, before).await?)
+}
+
+/// There is such a tunnel, and it is planned: it can be diagnosed.
+pub async fn exists(state: &AppState, id: TunnelId) -> Result<()> {
+    find(&mut state.db.read().await?, id).await?;
+    state.agents.replanned().await;
+    Ok(())
 }

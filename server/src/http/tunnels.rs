@@ -190,6 +190,6 @@ pub(crate) async fn diagnose_tunnel(
     State(state): State<AppState>,
     Id(id): Id<TunnelId>,
 ) -> Result<Ndjson, AppError> {
-    tunnels::get(&state, id).await?;
+    tunnels::exists(&state, id).await?;
     Ok(ndjson(&state, diagnose::tunnel(&state, id)))
 }

@@ -54,17 +54,19 @@ impl TryFrom<TunnelRow> for TunnelIntent {
     }
 }
 
-fn forward_intent(row: ForwardRow) -> ForwardIntent {
-    let forward = row.forward;
-    ForwardIntent {
-        name: forward.name,
-        tunnel: forward.tunnel_id,
-        user: row.user,
-        listen_port: forward.listen_port,
-        listen_ip: forward.listen_ip,
-        targets: forward.targets,
-        strategy: forward.strategy,
-        enabled: forward.enabled,
+impl From<ForwardRow> for ForwardIntent {
+    fn from(row: ForwardRow) -> Self {
+        let forward = row.forward;
+        Self {
+            name: forward.name,
+            tunnel: forward.tunnel_id,
+            user: row.user,
+            listen_port: forward.listen_port,
+            listen_ip: forward.listen_ip,
+            targets: forward.targets,
+            strategy: forward.strategy,
+            enabled: forward.enabled,
+        }
     }
 }
 
@@ -80,7 +82,7 @@ impl Db {
             .map(|row| Ok((row.tunnel.id, TunnelIntent::try_from(row)?)));
         let tunnels = tunnels.collect::<Result<_>>()?;
         let forwards = tx.forwards(Page::ALL).await?;
-        let forwards = forwards.into_iter().map(|row| (row.forward.id, forward_intent(row))).collect();
+        let forwards = forwards.into_iter().map(|row| (row.forward.id, row.into())).collect();
         let decisions = tx.decisions().await?.into_iter().filter(|decision| !decision.order.is_empty());
         let applied = decisions.map(|decision| ((decision.tunnel, decision.owner), decision.order)).collect();
         Ok(Intent { nodes, tunnels, forwards, applied })

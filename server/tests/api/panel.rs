@@ -15,41 +15,41 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 /// When the tests begin: a moment in 2026.
-pub const START_MS: i64 = 1_790_000_000_000;
+pub(crate) const START_MS: i64 = 1_790_000_000_000;
 /// Password of the user admin.
-pub const PASSWORD: &str = "correct horse battery";
+pub(crate) const PASSWORD: &str = "correct horse battery";
 /// Token of the user admin.
-pub const ADMIN: &str = "admin-token";
+pub(crate) const ADMIN: &str = "admin-token";
 /// Token of the user watcher, a viewer.
-pub const VIEWER: &str = "viewer-token";
+pub(crate) const VIEWER: &str = "viewer-token";
 
 /// Hash of a password that nobody uses.
 static VIEWER_HASH: LazyLock<String> =
     LazyLock::new(|| server::auth::password::hash_now("a viewer's own").unwrap());
 
-pub struct Panel {
-    pub state: AppState,
-    pub hands: ManualClock,
+pub(crate) struct Panel {
+    pub(crate) state: AppState,
+    pub(crate) hands: ManualClock,
     router: axum::Router,
     _stop: DropGuard,
 }
 
 /// An answer.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub text: String,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
 }
 
 impl Answer {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{e}: {}", self.text))
     }
 
     /// Checks the status and answers the body; null where there is none.
     #[track_caller]
-    pub fn expect(self, status: u16) -> Value {
+    pub(crate) fn expect(self, status: u16) -> Value {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);
         if status >= 400 {
             let kind = self.headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
@@ -60,7 +60,7 @@ impl Answer {
     }
 
     /// Field and code of each error of a problem.
-    pub fn errors(&self) -> Vec<(String, String)> {
+    pub(crate) fn errors(&self) -> Vec<(String, String)> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let errors = self.json()["errors"].as_array().cloned().unwrap_or_default();
         errors.iter().map(|e| (text(&e["field"]), text(&e["code"]))).collect()
@@ -68,39 +68,39 @@ impl Answer {
 }
 
 /// A request to be sent.
-pub struct Call<'a> {
+pub(crate) struct Call<'a> {
     panel: &'a Panel,
     request: axum::http::request::Builder,
     body: Vec<u8>,
 }
 
 impl Call<'_> {
-    pub fn header(mut self, name: HeaderName, value: &str) -> Self {
+    pub(crate) fn header(mut self, name: HeaderName, value: &str) -> Self {
         self.request = self.request.header(name, value);
         self
     }
 
-    pub fn bearer(self, token: &str) -> Self {
+    pub(crate) fn bearer(self, token: &str) -> Self {
         self.header(header::AUTHORIZATION, &format!("Bearer {token}"))
     }
 
-    pub fn text(mut self, body: &str) -> Self {
+    pub(crate) fn text(mut self, body: &str) -> Self {
         self.body = body.as_bytes().to_vec();
         self
     }
 
-    pub fn json(self, body: &Value) -> Self {
+    pub(crate) fn json(self, body: &Value) -> Self {
         let text = body.to_string();
         self.header(header::CONTENT_TYPE, "application/json").text(&text)
     }
 
     /// The response as it comes, for streams.
-    pub async fn response(self) -> axum::response::Response {
+    pub(crate) async fn response(self) -> axum::response::Response {
         let request = self.request.body(Body::from(self.body)).unwrap();
         self.panel.router.clone().oneshot(request).await.unwrap()
     }
 
-    pub async fn send(self) -> Answer {
+    pub(crate) async fn send(self) -> Answer {
         let response = self.response().await;
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, 16 * 1024 * 1024).await.unwrap();
@@ -110,11 +110,11 @@ impl Call<'_> {
 }
 
 impl Panel {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with(Db::memory().await.unwrap(), Config::default()).await
     }
 
-    pub async fn with(db: Db, config: Config) -> Self {
+    pub(crate) async fn with(db: Db, config: Config) -> Self {
         let (clock, hands) = Clock::manual(START_MS);
         server::app::users::ensure_first(&db, &clock, Some(PASSWORD)).await.unwrap();
         let mut tx = db.write().await.unwrap();
@@ -134,37 +134,37 @@ impl Panel {
     }
 
     /// A request without login.
-    pub fn call(&self, method: Method, path: &str) -> Call<'_> {
+    pub(crate) fn call(&self, method: Method, path: &str) -> Call<'_> {
         let request = Request::builder().method(method).uri(path);
         let host = HeaderValue::from_static("panel.test:6365");
         Call { panel: self, request: request.header(header::HOST, host), body: Vec::new() }
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         self.call(Method::GET, &format!("/api/v1{path}")).bearer(ADMIN).send().await
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
         self.call(Method::POST, &format!("/api/v1{path}")).bearer(ADMIN).json(body).send().await
     }
 
-    pub async fn put(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
         self.call(Method::PUT, &format!("/api/v1{path}")).bearer(ADMIN).json(body).send().await
     }
 
-    pub async fn delete(&self, path: &str) -> Answer {
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
         self.call(Method::DELETE, &format!("/api/v1{path}")).bearer(ADMIN).send().await
     }
 
     /// Creates a node and answers its id.
-    pub async fn node(&self, name: &str) -> i64 {
+    pub(crate) async fn node(&self, name: &str) -> i64 {
         let number = name.bytes().map(u32::from).sum::<u32>() % 250;
         let body = json!({ "name": name, "serverIp": format!("192.0.2.{number}") });
         self.post("/nodes", &body).await.expect(201)["id"].as_i64().unwrap()
     }
 
     /// Creates a `best` tunnel with one entry and two exits; answers the tunnel and the three nodes.
-    pub async fn best_tunnel(&self, name: &str) -> (Value, [i64; 3]) {
+    pub(crate) async fn best_tunnel(&self, name: &str) -> (Value, [i64; 3]) {
         let mut nodes = [0; 3];
         for (i, id) in nodes.iter_mut().enumerate() {
             *id = self.node(&format!("{name}-{i}")).await;
@@ -174,7 +174,7 @@ impl Panel {
     }
 
     /// Everything stored that an edit could change, for "nothing was stored".
-    pub async fn everything(&self) -> Value {
+    pub(crate) async fn everything(&self) -> Value {
         let mut all = Vec::new();
         for path in ["/nodes", "/tunnels", "/forwards", "/settings", "/audit-log"] {
             all.push(self.get(path).await.expect(200));
@@ -200,7 +200,7 @@ fn without_live(mut value: Value) -> Value {
 }
 
 /// The body of a `best` tunnel.
-pub fn best(name: &str, entry: i64, exits: &[i64]) -> Value {
+pub(crate) fn best(name: &str, entry: i64, exits: &[i64]) -> Value {
     let exits: Vec<Value> = exits.iter().map(|id| json!({ "nodeId": id })).collect();
     json!({
         "name": name,

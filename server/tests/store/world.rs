@@ -8,16 +8,16 @@ use shared::gost::Auth;
 use shared::ids::{ForwardId, NodeId, TunnelId, UserId};
 
 /// When it was made.
-pub const AT: i64 = 1_790_000_000_000;
+pub(crate) const AT: i64 = 1_790_000_000_000;
 
-pub struct World {
-    pub entry: NodeId,
-    pub exits: [NodeId; 2],
-    pub tunnel: TunnelId,
-    pub forward: ForwardId,
+pub(crate) struct World {
+    pub(crate) entry: NodeId,
+    pub(crate) exits: [NodeId; 2],
+    pub(crate) tunnel: TunnelId,
+    pub(crate) forward: ForwardId,
 }
 
-pub async fn add_node(db: &Db, name: &str) -> NodeId {
+pub(crate) async fn add_node(db: &Db, name: &str) -> NodeId {
     let input = NodeInput { name: name.into(), server_ip: "192.0.2.1".into(), ..NodeInput::default() };
     let mut tx = db.write().await.unwrap();
     let id = tx.insert_node(&NewNode { input: &input, link_key: link_key(name), at: AT }).await.unwrap();
@@ -26,7 +26,7 @@ pub async fn add_node(db: &Db, name: &str) -> NodeId {
 }
 
 /// One entry, two exits, a tunnel and a forward.
-pub async fn fill(db: &Db) -> World {
+pub(crate) async fn fill(db: &Db) -> World {
     let entry = add_node(db, "entry").await;
     let exits = [add_node(db, "exit-a").await, add_node(db, "exit-b").await];
     let tunnel: TunnelInput = serde_json::from_value(json!({
