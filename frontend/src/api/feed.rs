@@ -74,6 +74,11 @@ impl<T: PartialEq + Send + Sync + 'static> Feed<T> {
         self.value.try_get_untracked().flatten()
     }
 
+    /// Takes a value that was fetched otherwise; tells everybody, even when it is the same.
+    pub fn put(&self, value: T) {
+        let _ = self.value.try_set(Some(Arc::new(value)));
+    }
+
     /// Why the last fetch failed, if it did.
     pub fn error(&self) -> Option<ApiError> {
         self.error.get()

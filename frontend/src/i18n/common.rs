@@ -59,6 +59,7 @@ texts! {
     ERROR_UNREACHABLE = "面板没有响应，请检查网络后重试。", "The panel does not answer. Check the network and try again.";
     ERROR_FORBIDDEN = "当前账号没有权限执行此操作。", "This account may not do this.";
     ERROR_NOT_FOUND = "对象不存在，可能已被删除。", "It does not exist; it may have been deleted.";
+    ERROR_IN_USE = "仍在使用中：{detail}", "Still in use: {detail}";
     ERROR_SESSION = "登录已过期，请重新登录后再试。", "Your session has ended. Log in and try again.";
     ERROR_THROTTLED = "请求过于频繁，请稍后再试。", "Too many requests. Try again later.";
     ERROR_UNAVAILABLE = "面板暂时不可用，请稍后再试。", "The panel is not available for the moment. Try again later.";

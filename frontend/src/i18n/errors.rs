@@ -41,8 +41,19 @@ texts! {
     NOT_AVAILABLE = "此版本不可用", "Not available in this version";
     NUMBER_INVALID = "请填写数字", "Write a number";
     WHOLE_NUMBER = "请填写整数", "Write a whole number";
-    REASON_LENGTH = "原因须为 {min} 到 {max} 个字符", "Give a reason of {min} to {max} characters";
-    PASSWORD_SHORT = "密码至少 {min} 个字符", "The password needs at least {min} characters";
+    REASON_LENGTH = "原因须为 1 到 {max} 个字符", "Give a reason of 1 to {max} characters";
+    TAKEN = "已经存在", "It exists already";
+    NOT_AN_EXIT = "节点 {node} 不是这条隧道的出口", "Node {node} is no exit of this tunnel";
+    NOT_AN_OWNER = "节点 {node} 不选择这条隧道的出口", "Node {node} does not choose an exit of this tunnel";
+    NOTHING_TO_PIN = "只有使用最优策略且有两个以上出口的隧道可以固定出口", "Only a tunnel with the strategy Best and two or more exits can be pinned";
+    IN_THE_PAST = "请选择将来的时间，或留空", "Choose a time to come or leave it out";
+    PORTS_IN_USE = "此范围之外的端口正在使用：{ports}", "Ports outside this range are in use: {ports}";
+    TOO_LONG = "最多 {max} 个字符", "At most {max} characters";
+    CONTROL_CHARACTER = "请删除控制字符", "Remove the control characters";
+    EMPTY = "请填写", "This is needed";
+    NO_FREE_PORT = "{node} 的端口范围内没有空闲端口", "{node} has no free port left in its range";
+    PORT_OF_FORWARD = "{node} 无法监听转发 {forward} 的端口 {port}", "{node} cannot listen on port {port} of the forward {forward}";
+    PASSWORD_LENGTH = "密码至少 {min} 个字符", "The password needs at least {min} characters";
     PASSWORD_WRONG = "当前密码不正确", "The present password is wrong";
     PASSWORDS_DIFFER = "两次输入的密码不一致", "The two passwords differ";
 }
@@ -85,8 +96,18 @@ pub fn text(code: &str) -> Option<Text> {
         "number_invalid" => NUMBER_INVALID,
         "whole_number" => WHOLE_NUMBER,
         "reason_length" => REASON_LENGTH,
-        "password_short" => PASSWORD_SHORT,
-        "password_wrong" => PASSWORD_WRONG,
+        "taken" => TAKEN,
+        "not_an_exit" => NOT_AN_EXIT,
+        "not_an_owner" => NOT_AN_OWNER,
+        "nothing_to_pin" => NOTHING_TO_PIN,
+        "in_the_past" => IN_THE_PAST,
+        "ports_in_use" => PORTS_IN_USE,
+        "too_long" => TOO_LONG,
+        "control_character" => CONTROL_CHARACTER,
+        "empty" => EMPTY,
+        "no_free_port" => NO_FREE_PORT,
+        "password_length" => PASSWORD_LENGTH,
+        "wrong_password" => PASSWORD_WRONG,
         "passwords_differ" => PASSWORDS_DIFFER,
         _ => return None,
     })
@@ -94,7 +115,10 @@ pub fn text(code: &str) -> Option<Text> {
 
 /// A field error in words: translated where all values that the words need are there, else as the panel said it.
 pub fn field(error: &FieldError, lang: Lang) -> String {
-    let Some(text) = text(&error.code) else { return error.message.clone() };
+    let of_forward = matches!(error.code.as_str(), "port_taken" | "port_outside_range")
+        && error.params.contains_key("forward");
+    let text = if of_forward { Some(PORT_OF_FORWARD) } else { text(&error.code) };
+    let Some(text) = text else { return error.message.clone() };
     let values: Vec<(&str, &str)> =
         error.params.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let said = fill(text.say(lang), &values);
@@ -111,6 +135,7 @@ pub fn api(error: &ApiError, lang: Lang) -> String {
         403 => common::ERROR_FORBIDDEN,
         404 => common::ERROR_NOT_FOUND,
         409 if error.is_stale() => common::ERROR_STALE,
+        409 => return common::ERROR_IN_USE.with(lang, &[("detail", detail.unwrap_or("–"))]),
         422 if !error.fields().is_empty() => {
             let fields: Vec<String> = error.fields().iter().map(|error| field(error, lang)).collect();
             return fields.join("; ");
@@ -257,6 +282,9 @@ mod tests {
     fn an_unknown_code_is_said_in_the_panels_words() {
         let error = FieldError::new("name", "from_the_future", "do this");
         assert_eq!(field(&error, Lang::Zh), "do this");
+        let error = FieldError::new("entry.nodes[0].nodeId", "port_taken", "it cannot listen there");
+        let error = error.with("node", "a").with("port", 80).with("forward", "web");
+        assert_eq!(field(&error, Lang::En), "a cannot listen on port 80 of the forward web");
         // Words that need a value the panel did not send.
         let error = FieldError::new("name", "name_taken", "it is taken");
         assert_eq!(field(&error, Lang::Zh), "it is taken");

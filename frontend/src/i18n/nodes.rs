@@ -36,7 +36,7 @@ texts! {
     ROTATE_HINT = "{name} 当前的密钥会立即失效，代理程序须用新密钥重新安装后才能连接。", "The present secret of {name} stops working at once; its agent has to be installed again with the new one.";
     DELETE_TITLE = "删除节点？", "Delete the node?";
     DELETE_LEAD = "将删除节点 {name}。", "This deletes the node {name}.";
-    DELETE_TUNNELS = "使用它的隧道：", "Tunnels that use it:";
+    DELETE_TUNNELS = "以下隧道正在使用它，请先在隧道中移除：", "These tunnels use it; remove it there first:";
     DELETE_FORWARDS = "受影响的转发：", "Forwards concerned:";
     DELETE_UNUSED = "没有隧道使用这个节点。", "No tunnel uses this node.";
 }

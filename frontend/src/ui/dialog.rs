@@ -55,9 +55,13 @@ fn Frame(
     on_cleanup(move || {
         let element =
             before.try_get_value().flatten().and_then(|e| e.dyn_into::<web_sys::HtmlElement>().ok());
-        if let Some(element) = element {
-            let _ = element.focus();
-        }
+        // While the dialog is there, nothing outside it takes the focus.
+        let back = move || {
+            if let Some(element) = element {
+                let _ = element.focus();
+            }
+        };
+        set_timeout(back, std::time::Duration::ZERO);
     });
     view! {
         <dialog

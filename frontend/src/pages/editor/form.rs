@@ -142,6 +142,8 @@ pub struct Form {
     /// Strategies and protocols this page does not know, as they came. They go back as they are: whether they are
     /// fine is for the panel to say, which may be newer.
     unknown: StoredValue<Arc<BTreeSet<String>>>,
+    /// What was there when the form was made.
+    owner: StoredValue<Option<Owner>>,
 }
 
 impl Form {
@@ -171,6 +173,15 @@ impl Form {
             hops: RwSignal::new(input.hops.iter().map(GroupForm::from_group).collect()),
             exit: GroupForm::from_group(&exit),
             unknown: StoredValue::new(Arc::new(unknown)),
+            owner: StoredValue::new(Owner::current()),
+        }
+    }
+
+    /// Makes something that lives as long as the form, whatever part of the screen asked for it.
+    pub fn keeping<T>(&self, make: impl FnOnce() -> T) -> T {
+        match self.owner.get_value() {
+            Some(owner) => owner.with(make),
+            None => make(),
         }
     }
 
@@ -214,9 +225,11 @@ impl Form {
             let text = match error.code.as_str() {
                 "strategy_unknown" => error.params.get("strategy"),
                 "protocol_unknown" => error.params.get("protocol"),
+                // Whether an agent can do what this page has no word for is not for this page to say either.
+                "capability_missing" => error.params.get("capability"),
                 _ => None,
             };
-            text.is_some_and(|text| unknown.contains(text))
+            text.is_some_and(|text| unknown.contains(text.trim_start_matches("protocol:")))
         };
         errors.extend(validate_tunnel(&input, world).errors.into_iter().filter(|error| !kept(error)));
         Checked { json: serde_json::to_value(&input).unwrap_or_default(), errors }
@@ -269,6 +282,7 @@ mod tests {
         let node = |name: &str| KnownNode {
             name: name.into(),
             port_range: "10000-60000".into(),
+            capabilities: vec!["protocol:tls".into(), "protocol:wss".into()],
             ..KnownNode::default()
         };
         World { nodes: [1, 2, 3].map(|id| (NodeId(id), node(&id.to_string()))).into(), ..World::default() }

@@ -12,14 +12,8 @@ use shared::topology::MAX_HOPS;
 /// The middle hops, in order.
 #[component]
 pub fn Hops(form: Form, errors: FieldErrors) -> AnyView {
-    let owner = StoredValue::new(Owner::current());
     let add = move |()| {
-        // What is typed into the hop lives as long as the editor.
-        let hop = || GroupForm::from_group(&Group::default());
-        let hop = match owner.get_value() {
-            Some(owner) => owner.with(hop),
-            None => hop(),
-        };
+        let hop = form.keeping(|| GroupForm::from_group(&Group::default()));
         form.hops.update(|hops| hops.push(hop));
     };
     let error = errors.of("hops");

@@ -212,18 +212,20 @@ fn AddNode(listed: Listed, names: Names, error: Signal<Option<String>>) -> AnyVi
             })
             .collect_view()
     };
-    // The list of options is made anew after every addition, so the select is back at its first line.
     let add = move |event: leptos::ev::Event| {
         if let Ok(node) = event_target_value(&event).parse::<NodeId>() {
-            members.update(|all| all.push(Member::new(node)));
+            let member = form.keeping(|| Member::new(node));
+            members.update(|all| all.push(member));
         }
+        // Back to its first line, for the next node.
+        event_target::<web_sys::HtmlSelectElement>(&event).set_value("");
     };
     view! {
         <div class="add-node">
             <label class="visually-hidden" for=id.clone()>{t(words::ADD_NODE)}</label>
             <select id=id.clone() class="input" data-testid=testid::with(testid::EDITOR_ADD_NODE, group)
                 aria-describedby=format!("{id}-error") aria-invalid=move || error.get().map(|_| "true")
-                disabled=move || free.with(Vec::is_empty) prop:value="" on:change=add>
+                disabled=move || free.with(Vec::is_empty) on:change=add>
                 {move || view! { <option value="" selected>{first}</option> {options} }}
             </select>
             <p id=format!("{id}-error") class="field-error" hidden=move || error.get().is_none()

@@ -5,15 +5,17 @@ use super::members::{Listed, Members};
 use super::save::Saving;
 use crate::api::live::use_live;
 use crate::api::{Feed, client};
-use crate::i18n::{common, editor as words, lang, t, tunnels};
+use crate::i18n::{common, editor as words, errors, lang, lang_now, t, tunnels};
 use crate::pages::loaded::{Loaded, loaded};
 use crate::pages::shell::NotFound;
 use crate::ui::button::Submit;
 use crate::ui::field::{fresh_id, said};
 use crate::ui::{
     Alert, Button, Checkbox, Choice, FieldErrors, FormSummary, Heading, LinkButton, SelectField, TextField,
+    toast,
 };
 use leptos::prelude::*;
+use leptos::task::spawn_local;
 use leptos_router::hooks::use_params_map;
 use shared::api::{IpPreference, Tunnel, TunnelInput, TunnelType};
 use shared::ids::TunnelId;
@@ -51,8 +53,16 @@ pub fn EditTunnel() -> AnyView {
 fn Edit(id: TunnelId) -> AnyView {
     // Fetched once: what others save meanwhile must not overwrite what is typed here.
     let tunnel = Feed::new(move || client::tunnel(id));
+    let reload = move |()| {
+        spawn_local(async move {
+            match client::tunnel(id).await {
+                Ok(stored) => tunnel.put(stored),
+                Err(error) => toast::bad(errors::api(&error, lang_now())),
+            }
+        });
+    };
     let editor = move || {
-        let reload = Callback::new(move |()| tunnel.refresh());
+        let reload = Callback::new(reload);
         tunnel.get().map(|tunnel| view! { <Editor tunnel=Some(tunnel) reload /> })
     };
     view! {

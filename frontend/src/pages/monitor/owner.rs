@@ -1,4 +1,4 @@
-use super::candidates::candidates;
+use super::candidates::{Candidates, OwnerState};
 use super::page::Monitored;
 use super::pin::PinLine;
 use super::words as say;
@@ -7,7 +7,7 @@ use crate::i18n::{lang, monitor as words, reason, t};
 use crate::ui::chip::{OnlineMark, exit_class};
 use crate::ui::dot;
 use leptos::prelude::*;
-use shared::api::{OwnerDecision, WallMs};
+use shared::api::OwnerDecision;
 use shared::ids::NodeId;
 use shared::testid;
 use std::sync::Arc;
@@ -15,21 +15,18 @@ use std::sync::Arc;
 /// One owner: the exit in force, the reason, what was measured, and what comes next.
 #[component]
 pub fn OwnerCard(shared: Monitored, owner: NodeId) -> AnyView {
-    let state = Memo::new(move |_| {
+    let state: OwnerState = Memo::new(move |_| {
         let decisions = shared.decisions.get()?;
         decisions.owners.iter().find(|state| state.owner_node_id == owner).cloned().map(Arc::new)
     });
-    // The card goes together with its owner; until then there is one.
-    let with = move |view: fn(&OwnerDecision, Monitored) -> AnyView| {
-        move || state.get().map(|state| view(&state, shared))
-    };
+    let pin = Memo::new(move |_| state.get().and_then(|state| state.pin.clone()));
     view! {
         <article class="card owner" data-testid=testid::with(testid::OWNER_CARD, owner)>
-            {with(head)}
-            {move || state.get().map(|state| view! { <ReasonText shared state /> })}
-            {with(|state, shared| view! { <PinLine shared owner=state.owner_node_id pin=state.pin.clone() /> }.into_any())}
-            {with(|state, _| candidates(state))}
-            {with(facts)}
+            <Head shared owner state />
+            <ReasonText shared owner state />
+            {move || view! { <PinLine shared owner pin=pin.get() /> }}
+            <Candidates owner state />
+            <Facts shared owner state />
         </article>
     }
     .into_any()
@@ -40,23 +37,31 @@ pub fn exit_name(state: &OwnerDecision, shared: Monitored, id: NodeId) -> String
     say::exit_name(&state.candidates, id).unwrap_or_else(|| shared.names.of(id))
 }
 
-fn head(state: &OwnerDecision, shared: Monitored) -> AnyView {
-    let owner = state.owner_node_id;
-    let applied = state.applied_exit_node_id.map(|id| {
-        let name = exit_name(state, shared, id);
-        view! {
-            <span class=format!("applied-exit {}", exit_class(id))>
-                {dot(id)}
-                <span data-testid=testid::with(testid::OWNER_APPLIED, owner) data-exit=id.to_string()>{name}</span>
-            </span>
-        }
+#[component]
+fn Head(shared: Monitored, owner: NodeId, state: OwnerState) -> AnyView {
+    let name = Memo::new(move |_| state.get().map(|state| state.owner_name.clone()));
+    let online = Memo::new(move |_| state.get().is_some_and(|state| state.online));
+    let applied = Memo::new(move |_| {
+        let state = state.get()?;
+        let id = state.applied_exit_node_id?;
+        Some((id, exit_name(&state, shared, id)))
     });
+    let applied = move || {
+        applied.get().map(|(id, name)| {
+            view! {
+                <span class=format!("applied-exit {}", exit_class(id))>
+                    {dot(id)}
+                    <span data-testid=testid::with(testid::OWNER_APPLIED, owner) data-exit=id.to_string()>{name}</span>
+                </span>
+            }
+        })
+    };
     view! {
         <header class="owner-head">
             <div>
                 <span class="muted">{t(words::OWNER)}</span>
-                <h2>{state.owner_name.clone()}</h2>
-                <OnlineMark online=state.online />
+                <h2>{move || name.get()}</h2>
+                {move || view! { <OnlineMark online=online.get() /> }}
             </div>
             <div class="owner-applied">
                 <span class="muted">{t(words::APPLIED)}</span>
@@ -69,15 +74,16 @@ fn head(state: &OwnerDecision, shared: Monitored) -> AnyView {
 
 /// The reason in words, its waits counting down.
 #[component]
-fn ReasonText(shared: Monitored, state: Arc<OwnerDecision>) -> AnyView {
-    let owner = state.owner_node_id;
-    let code = state.reason.code();
+fn ReasonText(shared: Monitored, owner: NodeId, state: OwnerState) -> AnyView {
+    let code = Memo::new(move |_| state.get().map_or("", |state| state.reason.code()));
     let text = move || {
+        let state = state.get()?;
         let elapsed = state.evaluated_at.map_or(0, |at| shared.now.get() - at).max(0);
-        reason::sentence_at(&state.reason, lang(), &|id| exit_name(&state, shared, id), elapsed)
+        Some(reason::sentence_at(&state.reason, lang(), &|id| exit_name(&state, shared, id), elapsed))
     };
     view! {
-        <p class=format!("reason {}", reason_class(code)) data-testid=testid::with(testid::OWNER_REASON, owner) data-code=code>
+        <p class=move || format!("reason {}", reason_class(code.get())) data-code=move || code.get()
+            data-testid=testid::with(testid::OWNER_REASON, owner)>
             {text}
         </p>
     }
@@ -94,49 +100,56 @@ fn reason_class(code: &str) -> &'static str {
     }
 }
 
-fn facts(state: &OwnerDecision, shared: Monitored) -> AnyView {
-    let owner = state.owner_node_id;
-    let pending = match &state.pending {
-        Some(pending) => {
-            let name = exit_name(state, shared, pending.exit_node_id);
-            let (rounds, needed) = (pending.rounds.to_string(), pending.needed.to_string());
-            words::PENDING_OF.with(lang(), &[("name", &name), ("rounds", &rounds), ("needed", &needed)])
-        }
-        None => words::PENDING_NONE.say(lang()).to_owned(),
+#[component]
+fn Facts(shared: Monitored, owner: NodeId, state: OwnerState) -> AnyView {
+    let say = move |what: fn(&OwnerDecision, Monitored) -> String| {
+        move || state.get().map(|state| what(&state, shared))
     };
-    let order: Vec<String> = state.applied_order.iter().map(|id| exit_name(state, shared, *id)).collect();
-    let evaluated = state.evaluated_at.map_or_else(|| "–".to_owned(), |at| format::time(at, lang()));
     view! {
         <dl class="facts">
             <div>
                 <dt>{t(words::PENDING)}</dt>
-                <dd data-testid=testid::with(testid::OWNER_PENDING, owner)>{pending}</dd>
+                <dd data-testid=testid::with(testid::OWNER_PENDING, owner)>{say(pending)}</dd>
             </div>
             <div>
                 <dt>{t(words::COOLDOWN)}</dt>
-                <dd data-testid=testid::with(testid::OWNER_COOLDOWN, owner)>
-                    {cooldown(shared, state.next_switch_possible_at)}
-                </dd>
+                <dd data-testid=testid::with(testid::OWNER_COOLDOWN, owner)>{say(cooldown)}</dd>
             </div>
             <div>
                 <dt>{t(words::LAST_SWITCH)}</dt>
-                <dd data-testid=testid::with(testid::OWNER_LAST_SWITCH, owner)>{last_switch(state, shared)}</dd>
+                <dd data-testid=testid::with(testid::OWNER_LAST_SWITCH, owner)>{say(last_switch)}</dd>
             </div>
             <div>
                 <dt>{t(words::EVALUATED)}</dt>
-                <dd>{evaluated}</dd>
+                <dd>{say(evaluated)}</dd>
             </div>
             <div class="wide">
                 <dt>{t(words::ORDER)}</dt>
-                <dd>{order.join(" → ")}</dd>
+                <dd>{say(order)}</dd>
             </div>
         </dl>
     }
     .into_any()
 }
 
-fn cooldown(shared: Monitored, until: Option<WallMs>) -> impl Fn() -> String + Send + 'static {
-    move || match until.map(|until| until - shared.now.get()).filter(|left| *left > 0) {
+fn pending(state: &OwnerDecision, shared: Monitored) -> String {
+    let Some(pending) = &state.pending else { return words::PENDING_NONE.say(lang()).to_owned() };
+    let name = exit_name(state, shared, pending.exit_node_id);
+    let (rounds, needed) = (pending.rounds.to_string(), pending.needed.to_string());
+    words::PENDING_OF.with(lang(), &[("name", &name), ("rounds", &rounds), ("needed", &needed)])
+}
+
+fn evaluated(state: &OwnerDecision, _: Monitored) -> String {
+    state.evaluated_at.map_or_else(|| "–".to_owned(), |at| format::time(at, lang()))
+}
+
+fn order(state: &OwnerDecision, shared: Monitored) -> String {
+    let names: Vec<String> = state.applied_order.iter().map(|id| exit_name(state, shared, *id)).collect();
+    names.join(" → ")
+}
+
+fn cooldown(state: &OwnerDecision, shared: Monitored) -> String {
+    match state.next_switch_possible_at.map(|until| until - shared.now.get()).filter(|left| *left > 0) {
         Some(left) => format::countdown(left, lang()),
         None => words::COOLDOWN_NONE.say(lang()).to_owned(),
     }

@@ -85,7 +85,7 @@ fn PinForm(shared: Monitored, subject: PinSubject, open: RwSignal<bool>) -> AnyV
         let mut errors = Vec::new();
         if !(1..=REASON_CHARS).contains(&input.reason.chars().count()) {
             let error = FieldError::new("reason", "reason_length", "give a reason of 1 to 200 characters");
-            errors.push(error.with("min", 1).with("max", REASON_CHARS));
+            errors.push(error.with("max", REASON_CHARS));
         }
         Checked { json: serde_json::to_value(&input).unwrap_or_default(), errors }
     });

@@ -18,6 +18,7 @@ pub fn DeleteNode(asked: RwSignal<Option<Arc<Node>>>) -> AnyView {
     let live = use_live();
     let open = closes(asked);
     let busy = RwSignal::new(false);
+    let in_use = RwSignal::new(true);
     let delete = move |()| {
         let Some(node) = asked.get_untracked() else { return };
         busy.set(true);
@@ -30,27 +31,25 @@ pub fn DeleteNode(asked: RwSignal<Option<Arc<Node>>>) -> AnyView {
                     toast::good(common::DELETED.with(lang_now(), &[("name", &node.name)]));
                     live.refresh_all();
                 }
-                Err(error) => {
-                    // The panel says what is in the way.
-                    let detail = error.problem.as_ref().map(|problem| problem.detail.clone());
-                    let said = errors::api(&error, lang_now());
-                    toast::bad(detail.filter(|_| error.status == 409).unwrap_or(said));
-                }
+                Err(error) => toast::bad(errors::api(&error, lang_now())),
             }
         });
     };
     view! {
-        <Confirm open title=words::DELETE_TITLE action=common::DELETE on_confirm=Callback::new(delete) busy>
-            {move || asked.get().map(|node| view! { <Preview node /> })}
+        <Confirm open title=words::DELETE_TITLE action=common::DELETE on_confirm=Callback::new(delete)
+            busy=Signal::derive(move || busy.get() || in_use.get())>
+            {move || asked.get().map(|node| view! { <Preview node in_use /> })}
         </Confirm>
     }
     .into_any()
 }
 
 #[component]
-fn Preview(node: Arc<Node>) -> AnyView {
+fn Preview(node: Arc<Node>, in_use: RwSignal<bool>) -> AnyView {
     let id = node.id;
     let preview = Feed::new(move || client::node_delete_preview(id));
+    // A node that is part of a tunnel cannot go.
+    Effect::new(move || in_use.set(preview.get().is_none_or(|preview| !preview.tunnels.is_empty())));
     let lead = move || words::DELETE_LEAD.with(lang(), &[("name", &node.name)]);
     let lost = move || {
         let Some(preview) = preview.get() else { return ().into_any() };

@@ -20,7 +20,7 @@ pub fn Account() -> AnyView {
     let wrong = FieldErrors::new(move || {
         let mut errors = Vec::new();
         if new.with(|new| new.chars().count() < MIN_PASSWORD_CHARS) {
-            let error = FieldError::new("newPassword", "password_short", "the password is too short");
+            let error = FieldError::new("newPassword", "password_length", "the password is too short");
             errors.push(error.with("min", MIN_PASSWORD_CHARS));
         }
         if new.get() != repeat.get() {
@@ -78,6 +78,8 @@ pub fn Account() -> AnyView {
         <form class="card form" on:submit=submit novalidate>
             <h2>{t(words::ACCOUNT)}</h2>
             <p class="muted">{who}</p>
+            <input type="text" class="visually-hidden" autocomplete="username" tabindex="-1" aria-hidden="true"
+                readonly prop:value=move || session::user().map(|user| user.username.clone()) />
             <div class="field-row">
                 <TextField label=words::CURRENT_PASSWORD value=current field="currentPassword" kind="password"
                     autocomplete="current-password" error=wrong.of("currentPassword") testid=id("currentPassword") />
