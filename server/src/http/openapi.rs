@@ -3,7 +3,7 @@
 use shared::api::Problem;
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -30,6 +30,12 @@ pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
     let cookie = ApiKey::Cookie(ApiKeyValue::new(super::session::COOKIE));
     components.add_security_scheme("session", SecurityScheme::ApiKey(cookie));
+
+    // Files with unknown settings are refused, hence `additionalProperties: false`; the answer that has all of them and
+    // their version besides would contradict it.
+    if let Some(RefOr::T(Schema::Object(settings))) = components.schemas.get_mut("Settings") {
+        settings.additional_properties = None;
+    }
 
     let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
     let response = ResponseBuilder::new()
