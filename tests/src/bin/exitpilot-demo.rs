@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the story went as told. Ctrl-C is a good end.
+/// Whether the story went as told. Ctrl-C is a good end for visitors.
 fn start(options: &Options) -> anyhow::Result<bool> {
     // Before there are threads: it may become another process.
     rootless::ensure_network()?;
@@ -27,7 +27,7 @@ fn start(options: &Options) -> anyhow::Result<bool> {
             outcome = Box::pin(run(options)) => outcome,
             interrupted = tokio::signal::ctrl_c() => {
                 interrupted?;
-                Ok(true)
+                Ok(!options.headless)
             }
         }
     })

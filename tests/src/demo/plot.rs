@@ -22,8 +22,8 @@ pub const TARGET_DELAY: Duration = Duration::from_millis(5);
 /// One way between the entry and the middle node.
 pub const MID_DELAY: Duration = Duration::from_millis(2);
 /// One way to exit A when it is slow: worse than C's 110 ms, and below the timeout, so that it is slow and not lost.
-pub const SLOW: Duration = Duration::from_millis(120);
-/// Lost in each direction to exit B when it is lossy: of 5 samples all come back in 6 rounds of 100.
+pub const SLOW: Duration = Duration::from_millis(100);
+/// Lost in each direction to exit B when it is lossy: of 4 samples all come back in 10 rounds of 100.
 pub const LOSS: f64 = 0.25;
 
 /// Settings under which the story fits in two minutes.
@@ -31,8 +31,9 @@ pub const LOSS: f64 = 0.25;
 pub fn settings() -> SettingsInput {
     SettingsInput {
         round_interval_ms: Some(ROUND_INTERVAL_MS),
-        ping_count: Some(5),
-        ping_timeout_ms: Some(400),
+        // Spaced by 200 ms; with the last one's timeout a round ends within its interval.
+        ping_count: Some(4),
+        ping_timeout_ms: Some(250),
         confirmations: Some(CONFIRMATIONS),
         cooldown_ms: Some(COOLDOWN_MS),
         ..SettingsInput::default()
@@ -42,11 +43,8 @@ pub fn settings() -> SettingsInput {
 /// Names of the phases, in order.
 pub const PHASES: [&str; 5] = ["a_best", "a_slow", "b_lossy", "all_cut", "recovery"];
 /// The phases that lead to a switch, and what it is.
-pub const SWITCHES: [(&str, &str, &str); 3] = [
-    ("a_slow", "exit-a", "exit-b"),
-    ("b_lossy", "exit-b", "exit-c"),
-    ("recovery", "exit-c", "exit-a"),
-];
+pub const SWITCHES: [(&str, &str, &str); 3] =
+    [("a_slow", "exit-a", "exit-b"), ("b_lossy", "exit-b", "exit-c"), ("recovery", "exit-c", "exit-a")];
 
 /// The longest a switch may take: all confirmations, the cooldown, and one round that had just begun.
 pub const LATEST_MS: i64 = ((CONFIRMATIONS as u64 + 1) * ROUND_INTERVAL_MS + COOLDOWN_MS) as i64;

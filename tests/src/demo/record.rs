@@ -114,7 +114,10 @@ mod tests {
                 reason: "switched".into(),
                 cause_at_ms: 0,
             }],
-            connections: Connections { per_exit: [("exit-a".to_owned(), 0)].into(), ..Connections::default() },
+            connections: Connections {
+                per_exit: [("exit-a".to_owned(), 0)].into(),
+                ..Connections::default()
+            },
             long_lived: vec![LongLived {
                 opened_at_ms: 0,
                 exit: "exit-a".into(),

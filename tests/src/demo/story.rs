@@ -14,11 +14,11 @@ use shared::best_exit::Reason;
 use std::time::{Duration, Instant};
 
 /// Between two connections of the users.
-const PACE: Duration = Duration::from_millis(100);
+const PACE: Duration = Duration::from_millis(200);
 /// How long things stay as they are after they have become what was expected, so that a visitor sees them.
-const HOLD: Duration = Duration::from_secs(8);
+const HOLD: Duration = Duration::from_secs(16);
 /// How long everything stays cut once that is noticed.
-const CUT: Duration = Duration::from_secs(10);
+const CUT: Duration = Duration::from_secs(14);
 /// For something expected to happen. Much more than allowed: being late is told as such, with the numbers.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Between two looks at the decision.
@@ -96,21 +96,25 @@ impl<'a> Story<'a> {
         tokio::time::sleep(HOLD).await;
 
         self.scene.impair("exit-a", &Impairment::delay(plot::SLOW))?;
-        self.begin_phase("a_slow", "exit A gets slow: its links now take 120 ms one way");
+        self.begin_phase("a_slow", "exit A gets slow: its links now take 100 ms one way");
         self.switched_to("exit-b").await?;
         self.keep_one().await?;
         tokio::time::sleep(HOLD).await;
 
         let [_, (_, delay), _] = plot::DELAYS;
         self.scene.impair("exit-b", &Impairment::delay(delay).loss(plot::LOSS))?;
-        self.begin_phase("b_lossy", "exit B gets lossy: still the lowest latency, but a quarter of its packets is lost");
+        self.begin_phase(
+            "b_lossy",
+            "exit B gets lossy: still the lowest latency, but a quarter of its packets is lost",
+        );
         self.switched_to("exit-c").await?;
         self.keep_one().await?;
         tokio::time::sleep(HOLD).await;
 
         self.scene.cut()?;
         self.begin_phase("all_cut", "all links to all exits are cut");
-        self.wait("all exits have failed", |decision, _| Ok(decision.reason == Reason::AllExitsFailed)).await?;
+        self.wait("all exits have failed", |decision, _| Ok(decision.reason == Reason::AllExitsFailed))
+            .await?;
         self.teller.line("nothing is sent: the order stays, new connections are refused, none goes direct");
         tokio::time::sleep(CUT).await;
 
@@ -289,7 +293,9 @@ impl<'a> Story<'a> {
         ));
         let cut = self.record.phase("all_cut");
         for connection in connections {
-            let (Outcome::Failed(error) | Outcome::Broken { error, .. }) = &connection.outcome else { continue };
+            let (Outcome::Failed(error) | Outcome::Broken { error, .. }) = &connection.outcome else {
+                continue;
+            };
             let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
             let (from, to) = (millis(connection.started), millis(connection.ended));
             if cut.is_none_or(|cut| from > cut.end_ms || to < cut.start_ms) {

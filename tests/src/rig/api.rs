@@ -106,7 +106,12 @@ impl Api {
     ///
     /// # Errors
     /// As all requests here.
-    pub async fn send<T: DeserializeOwned>(&self, method: &str, path: &str, body: &impl Serialize) -> Answer<T> {
+    pub async fn send<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Answer<T> {
         // Our own types always have a JSON form.
         let json = serde_json::to_vec(body).unwrap_or_default();
         parsed(method, path, &self.raw(method, path, Some(json)).await?)

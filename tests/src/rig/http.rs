@@ -70,8 +70,7 @@ pub async fn ask(place: &Place, server: SocketAddr, ask: Ask<'_>) -> Result<(u16
 /// As [`ask`], without a deadline of its own.
 pub async fn open(place: &Place, server: SocketAddr, ask: Ask<'_>) -> Result<Response<Incoming>, HttpError> {
     let stream = place.connect(server).await.map_err(HttpError::Connect)?;
-    let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(HttpError::Broken)?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(HttpError::Broken)?;
     // Ends with the response's body, which holds the other end.
     tokio::spawn(async move {
         if let Err(error) = connection.await {

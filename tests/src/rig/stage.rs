@@ -86,8 +86,7 @@ impl Stage {
     pub async fn start(options: StageOptions) -> Result<Self> {
         let lab = Lab::new(&options.name)?;
         let panel_host = lab.host("panel")?;
-        let names: Vec<&String> =
-            options.entries.iter().chain(&options.mids).chain(&options.exits).collect();
+        let names: Vec<&String> = options.entries.iter().chain(&options.mids).chain(&options.exits).collect();
         let mut hosts: BTreeMap<IpAddr, String> = BTreeMap::new();
         for name in &names {
             let host = lab.host(name)?;
@@ -125,7 +124,8 @@ impl Stage {
     /// What the panel says; when the agent cannot be started.
     pub async fn add_node(&mut self, name: &str, log: &str) -> Result<()> {
         let host = self.lab.host(name)?;
-        let node = NodeInput { name: name.to_owned(), server_ip: host.ip().to_string(), ..NodeInput::default() };
+        let node =
+            NodeInput { name: name.to_owned(), server_ip: host.ip().to_string(), ..NodeInput::default() };
         let node = self.api.create_node(&node).await?;
         let secret = node.secret.context("the answer to a new node has its secret")?;
         let options =
@@ -194,9 +194,9 @@ impl Stage {
     /// When a name is unknown.
     pub fn best(&self, name: &str, entries: &[&str], mids: &[&str], exits: &[&str]) -> Result<TunnelInput> {
         let group = |names: &[&str], strategy| {
-            let nodes = names.iter().map(|name| {
-                Ok(GroupNode { node_id: self.node(name)?, port: None, connect_ip: None })
-            });
+            let nodes = names
+                .iter()
+                .map(|name| Ok(GroupNode { node_id: self.node(name)?, port: None, connect_ip: None }));
             let nodes = nodes.collect::<Result<Vec<_>>>()?;
             Ok::<_, anyhow::Error>(Group { strategy, protocol: Protocol::Tls, nodes, ..Group::default() })
         };

@@ -1,0 +1,158 @@
+//! What goes wrong on single nodes is told, and the rest works.
+
+use crate::stages::{SWITCH, decided, heal, on_stage, options};
+use anyhow::{Context as _, Result, ensure};
+use shared::api::{DeploymentStatus, Event, ForwardInput};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tests::rig::client::{Outcome, Visit};
+use tests::rig::{Agent, AgentOptions, Stage, eventually, settled};
+
+fn visit(stage: &Stage) -> Result<Visit> {
+    Ok(Visit {
+        place: stage.client()?,
+        exits: std::sync::Arc::new(stage.exits.iter().cloned().collect()),
+        payload: std::sync::Arc::from([7; 100]),
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_taken_port_is_told_for_its_node_and_the_rest_works() {
+    let mut options = options("port");
+    options.entries.push("entry-2".into());
+    on_stage(options, async |stage| {
+        heal(stage, &["entry-1", "entry-2"])?;
+        let best = stage.best("best", &["entry-1", "entry-2"], &[], &["exit-a", "exit-b"])?;
+        let (tunnel, _, addresses) = stage.open(&best).await?;
+        // Some other program on one of the two nodes has the port.
+        let host = stage.host("entry-1")?;
+        let mut foreign = host.tcp_listener(0)?;
+        // The kernel's range ends a little above the nodes'.
+        while foreign.local_addr()?.port() > 60_000 {
+            foreign = host.tcp_listener(0)?;
+        }
+        let port = foreign.local_addr()?.port();
+        let input = ForwardInput { listen_port: port, name: "second".into(), ..stage.forward(&tunnel) };
+        let forward = stage.api.create_forward(&input).await?;
+
+        let (one, two) = (stage.node("entry-1")?, stage.node("entry-2")?);
+        let reason = eventually("one node has failed and the other has not", SWITCH, async || {
+            let forward = stage.api.forward(forward.id).await?;
+            let of = |id| forward.deployment.iter().find(|d| d.node_id == id).context("it has a part");
+            let (first, second) = (of(one)?, of(two)?);
+            ensure!(second.status == DeploymentStatus::Applied, "{second:?}");
+            ensure!(first.status == DeploymentStatus::Failed, "{first:?}");
+            first.reason.clone().context("a failure has a reason")
+        })
+        .await?;
+        ensure!(reason.contains("in use"), "{reason}");
+
+        let visit = visit(stage)?;
+        for address in [addresses[0], addresses[1], stage.host("entry-2")?.addr(port)] {
+            let outcome = visit.pay(address).await;
+            ensure!(outcome == Outcome::Served("exit-a".into()), "{address}: {outcome:?}");
+        }
+
+        drop(foreign);
+        stage.api.call("POST", &format!("/api/v1/tunnels/{}/redeploy", tunnel.id)).await?;
+        stage.forward_deployed(forward.id).await?;
+        let outcome = visit.pay(stage.host("entry-1")?.addr(port)).await;
+        ensure!(outcome == Outcome::Served("exit-a".into()), "{outcome:?}");
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_secret_is_refused_and_told_on_both_sides_without_a_storm() {
+    on_stage(options("secret"), async |stage| {
+        let before = stage.api.metric("exitpilot_agents_refused_total").await?;
+        let wrong = AgentOptions {
+            name: "stranger".into(),
+            panel: stage.panel.address(),
+            secret: "ffffffffffffffffffffffffffffffff".into(),
+            log: String::new(),
+        };
+        let mut agent = Agent::start(&stage.host("stranger")?, wrong)?;
+        agent
+            .process()
+            .wait_for("a refusal", Duration::from_secs(30), |line| {
+                line.contains("refused the node secret").then_some(())
+            })
+            .await?;
+        // 2 s, then 4 s, each ±25 %: the third attempt is not before 4.5 s after the first, the fourth not before
+        // 10.5 s.
+        settled("few attempts", Duration::from_secs(8), async || {
+            let attempts = agent.log().count("refused the node secret");
+            ensure!(attempts <= 3, "{attempts} attempts");
+            Ok(())
+        })
+        .await?;
+        let refused = stage.api.metric("exitpilot_agents_refused_total").await? - before;
+        ensure!((1.0..=3.0).contains(&refused), "{refused} refused");
+        ensure!(stage.panel.log().count("secret") > 0, "the panel's log says nothing");
+        for log in [agent.log(), stage.panel.log()] {
+            ensure!(log.count("ffffffffffffffff") == 0, "the secret is in a log");
+        }
+        ensure!(stage.api.nodes().await?.iter().all(|node| node.online && node.name != "stranger"));
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_tunnels_over_the_same_exits_measure_each_leg_once() {
+    on_stage(options("legs"), async |stage| {
+        heal(stage, &["entry-1"])?;
+        let exits = ["exit-a", "exit-b", "exit-c"];
+        let mut tunnels = Vec::new();
+        for number in 0..10 {
+            let best = stage.best(&format!("best-{number}"), &["entry-1"], &[], &exits)?;
+            tunnels.push(stage.api.create_tunnel(&best).await?);
+        }
+        // What there is to measure: every address that some chain dials, and each exit to the probe target.
+        let mut legs = BTreeSet::new();
+        for tunnel in &tunnels {
+            stage.deployed(tunnel.id).await?;
+            decided(stage, tunnel.id, "current_is_best").await?;
+            for node in stage.api.runtime(tunnel.id).await? {
+                let chains = node.config.chains.into_iter().flat_map(|chain| chain.hops);
+                for member in chains.flat_map(|hop| hop.nodes) {
+                    legs.insert((node.node_name.clone(), member.addr));
+                }
+            }
+        }
+        let to_exits = legs.len();
+        legs.extend(exits.map(|exit| (exit.to_owned(), stage.target.probe().to_string())));
+        ensure!(legs.len() == to_exits + 3, "{legs:?}");
+
+        // Between two ends of rounds, a whole number of rounds was measured.
+        let mut events = stage.api.events().await?;
+        let mut ends = Vec::new();
+        while ends.len() < 2 {
+            let event = tokio::time::timeout(SWITCH, events.recv()).await?.context("events go on")?;
+            if !matches!(event, Event::Round { .. }) {
+                continue;
+            }
+            let (rounds, measured) = (
+                stage.api.metric("exitpilot_rounds_total").await?,
+                stage.api.metric("exitpilot_legs_total").await?,
+            );
+            let first: Option<&(f64, f64)> = ends.first();
+            if first.is_none_or(|(before, _)| rounds - before >= 8.0) {
+                ends.push((rounds, measured));
+            }
+        }
+        let (rounds, measured) = (ends[1].0 - ends[0].0, ends[1].1 - ends[0].1);
+        let per_round = measured / rounds;
+        println!(
+            "{} legs for 10 tunnels, {per_round:.2} measured per round over {rounds} rounds",
+            legs.len()
+        );
+        // A look may come while the next round is under way: one round more or less of what is counted.
+        let slack = legs.len() as f64 / rounds;
+        ensure!((per_round - legs.len() as f64).abs() <= slack, "{per_round} instead of {}", legs.len());
+        Ok(())
+    })
+    .await;
+}
