@@ -3,7 +3,8 @@
 //! - `legs`: which legs a round measures (pure)
 //! - `prober`: asks the nodes
 //! - `round`: which results are in, and who can be evaluated (pure)
-//! - `decider`: the task that owns all decisions; the rules themselves are [`shared::best_exit`]
+//! - `decider`: the task that owns all decisions and runs the rounds
+//! - `ruling`: what a round leads to for one owner; the rules themselves are [`shared::best_exit`]
 //! - `owner`: what is kept about one owner between rounds
 //! - `pins`: which pin is in force (pure)
 //! - `push`: pushes one order to one owner
@@ -17,6 +18,7 @@ mod pins;
 mod prober;
 mod push;
 mod round;
+mod ruling;
 mod view;
 mod writer;
 

@@ -2,7 +2,7 @@
 
 use super::Inner;
 use super::legs::OwnerKey;
-use crate::store::{DecisionWrite, LegSample, StoredDecision};
+use crate::store::{DecisionWrite, LegSample, NewLogEntry, StoredDecision};
 use shared::ids::NodeId;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,6 +23,8 @@ const RETRY: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 struct Job {
     write: DecisionWrite,
+    /// The plans are to be made anew once the write is durable.
+    replan: bool,
     /// Is told once the write is durable, or why it is not.
     done: Option<oneshot::Sender<Result<(), String>>>,
 }
@@ -49,9 +51,18 @@ impl Writer {
         (Self { jobs, samples }, Queues { jobs: job_queue, samples: sample_queue })
     }
 
-    /// Writes soon; false if the queue is full.
-    pub(super) fn write(&self, write: DecisionWrite) -> bool {
-        let queued = self.jobs.try_send(Job { write, done: None }).is_ok();
+    /// Logs soon; false if the queue is full.
+    pub(super) fn log(&self, entry: NewLogEntry) -> bool {
+        self.write(DecisionWrite::Log(entry), false)
+    }
+
+    /// Stores soon what an owner runs; false if the queue is full. `replan`: the plans hold another order.
+    pub(super) fn store(&self, decision: StoredDecision, replan: bool) -> bool {
+        self.write(DecisionWrite::Store(decision), replan)
+    }
+
+    fn write(&self, write: DecisionWrite, replan: bool) -> bool {
+        let queued = self.jobs.try_send(Job { write, replan, done: None }).is_ok();
         if !queued {
             tracing::error!("the database is too slow for the decisions; some are not logged");
         }
@@ -70,7 +81,7 @@ impl Writer {
         let (done, result) = oneshot::channel();
         let write = DecisionWrite::Propose { tunnel: key.0, owner: key.1, order: order.to_vec() };
         let stopping = || "the panel stops".to_owned();
-        self.jobs.send(Job { write, done: Some(done) }).await.map_err(|_| stopping())?;
+        self.jobs.send(Job { write, replan: false, done: Some(done) }).await.map_err(|_| stopping())?;
         result.await.unwrap_or_else(|_| Err(stopping()))
     }
 }
@@ -95,6 +106,7 @@ pub(super) async fn write_forever(inner: Arc<Inner>, queues: Queues) {
             () = tokio::time::sleep(RETRY), if !unsaved.is_empty() => {
                 jobs.extend(unsaved.values().cloned().map(|decision| Job {
                     write: DecisionWrite::Store(decision),
+                    replan: true,
                     done: None,
                 }));
                 carry_out(&inner, &mut jobs, &mut unsaved).await;
@@ -110,15 +122,15 @@ pub(super) async fn write_forever(inner: Arc<Inner>, queues: Queues) {
 async fn carry_out(inner: &Inner, jobs: &mut Vec<Job>, unsaved: &mut BTreeMap<OwnerKey, StoredDecision>) {
     let mut waiting = Vec::new();
     let mut writes = Vec::with_capacity(jobs.len());
+    let mut replan = false;
     for job in jobs.drain(..) {
+        replan |= job.replan;
         waiting.extend(job.done);
         writes.push(job.write);
     }
     let result = inner.db.write_decisions(&writes).await;
-    let mut stored = false;
     for write in writes {
         if let DecisionWrite::Store(decision) = write {
-            stored = true;
             let key = (decision.tunnel, decision.owner);
             match &result {
                 Ok(()) => drop(unsaved.remove(&key)),
@@ -128,8 +140,7 @@ async fn carry_out(inner: &Inner, jobs: &mut Vec<Job>, unsaved: &mut BTreeMap<Ow
     }
     if let Err(error) = &result {
         tracing::error!(%error, "decisions could not be stored");
-    } else if stored {
-        // Plans are made from what is stored.
+    } else if replan {
         inner.agents.wake();
     }
     for done in waiting {
