@@ -41,7 +41,7 @@ pub enum ApiError {
         /// What it says, or the start of the body where that is no problem document.
         detail: String,
         /// All of it.
-        problem: Option<Problem>,
+        problem: Option<Box<Problem>>,
     },
     /// The answer is not what was expected.
     #[error("{what}: {source} in {body}")]
@@ -97,7 +97,7 @@ impl Api {
         if (200..300).contains(&status) {
             return Ok(body);
         }
-        let problem: Option<Problem> = serde_json::from_slice(&body).ok();
+        let problem: Option<Box<Problem>> = serde_json::from_slice(&body).ok();
         let detail = problem.as_ref().map_or_else(|| start_of(&body), |problem| problem.detail.clone());
         Err(ApiError::Refused { what: what(), status, detail, problem })
     }
