@@ -1,0 +1,19 @@
+//! The page in a real browser, in front of a real panel.
+//!
+//! Each test has a panel and a browser of its own and ends with a browser log in which nothing is wrong. What the page
+//! must be seen to do while links get bad runs in the lab, with agents as processes; the rest needs no more than a
+//! panel on loopback. Screenshots of every screen go to `target/screenshots`, and of the last moment of a failed test.
+
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
+mod browser;
+mod connection;
+mod editor;
+mod forwards;
+mod login;
+mod looks;
+mod monitor;
+mod nodes;
+mod page;
+mod run;
+mod settings;
