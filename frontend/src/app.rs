@@ -25,6 +25,7 @@ enum Screen {
 pub fn App() -> impl IntoView {
     let live = Live::new();
     provide_context(live);
+    live.follow_visibility();
     names::provide(live);
     Effect::new(|| browser::set_root_attribute("lang", Some(lang().tag())));
     Effect::new(move || match session::current() {

@@ -103,6 +103,31 @@ impl Live {
         }
     }
 
+    /// Rests while nobody looks, and catches up when somebody does again. Browsers allow a page's server six connections
+    /// in all tabs together (HTTP/1.1), pages kept for the back button included: streams that nobody looks at would
+    /// leave none for requests.
+    pub fn follow_visibility(self) {
+        let follow = move |shown: bool| {
+            if !shown {
+                self.disconnect();
+            } else if session::is_active() {
+                self.connect();
+                self.refresh_all();
+            }
+        };
+        let listeners = [
+            window_event_listener_untyped("visibilitychange", move |_| follow(!document().hidden())),
+            window_event_listener_untyped("pagehide", move |_| follow(false)),
+            window_event_listener_untyped("pageshow", move |event| {
+                let kept = event.unchecked_into::<web_sys::PageTransitionEvent>().persisted();
+                if kept {
+                    follow(true);
+                }
+            }),
+        ];
+        on_cleanup(move || listeners.into_iter().for_each(|listener| listener.remove()));
+    }
+
     /// Closes the event stream.
     pub fn disconnect(self) {
         self.wire.update_value(|wire| {

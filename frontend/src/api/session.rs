@@ -32,6 +32,14 @@ pub fn is_active() -> bool {
     CURRENT.with_untracked(|session| matches!(session, Session::Active(_)))
 }
 
+/// What to offer as the user's name at a new login.
+pub fn username_now() -> String {
+    CURRENT.with_untracked(|session| match session {
+        Session::Active(user) | Session::Expired(user) => user.username.clone(),
+        Session::Checking | Session::Unreachable(_) | Session::Anonymous => String::new(),
+    })
+}
+
 /// The user, also of a session that has just ended.
 pub fn user() -> Option<Arc<User>> {
     match CURRENT.get() {

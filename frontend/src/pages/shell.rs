@@ -142,7 +142,7 @@ fn SessionDialog() -> AnyView {
     view! {
         <Dialog open title=said(common::SESSION_ENDED) insistent=true testid=testid::SESSION_DIALOG>
             <p>{t(common::SESSION_ENDED_HINT)}</p>
-            <LoginForm username=session::user().map(|user| user.username.clone()).unwrap_or_default() />
+            <LoginForm username=session::username_now() />
         </Dialog>
     }
     .into_any()

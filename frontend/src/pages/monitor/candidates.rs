@@ -113,8 +113,8 @@ fn Row(owner: NodeId, exit: NodeId, state: OwnerState, reports_use: Memo<bool>) 
                     <span class="chip neutral">{icon(Icon::Pin)} {t(words::PINNED)}</span>
                 </Show>
             </th>
-            <td>{leg_a}</td>
-            <td>{leg_b}</td>
+            <td><span class="cell-label">{t(words::LEG_A)}</span> {leg_a}</td>
+            <td><span class="cell-label">{t(words::LEG_B)}</span> {leg_b}</td>
             <td class="score-column" data-testid=testid::of(testid::CANDIDATE_SCORE, owner, exit)>{score}</td>
             {usage}
         </tr>
