@@ -205,6 +205,14 @@ impl Board {
         object.known = Known::Unknown;
     }
 
+    /// The object is to be sent again, whatever was acknowledged. One that is under way is being sent as it is.
+    pub(super) fn resend(&mut self, key: &Key) {
+        if let Some(object) = self.objects.get_mut(key).filter(|object| !object.in_flight) {
+            object.known = Known::Unknown;
+            object.trouble = None;
+        }
+    }
+
     /// A pushed order was refused: the object is as it was.
     pub(super) fn abandon(&mut self, key: &Key) {
         if let Some(object) = self.objects.get_mut(key) {

@@ -47,6 +47,31 @@ impl Agents {
         entry.into_iter().map(deployed).collect()
     }
 
+    /// Has everything that the tunnel and its forwards need sent once more to the nodes that are connected, whatever
+    /// they have acknowledged. Upserts of the same objects: no connection notices.
+    pub fn redeploy(&self, tunnel: TunnelId) {
+        let Some(plans) = self.plans() else { return };
+        let concerns = |subject: Subject| match subject {
+            Subject::Tunnel(id) => id == tunnel,
+            Subject::Forward(id) => plans.intent.forwards.get(&id).is_some_and(|f| f.tunnel == tunnel),
+        };
+        for node in nodes_of(&plans, tunnel) {
+            let (Some(plan), Some(slot)) = (plans.nodes.get(&node), self.inner.existing(node)) else {
+                continue;
+            };
+            {
+                let mut board = slot.board();
+                for (name, _) in plan.chains.iter().filter(|(_, chain)| concerns(chain.subject)) {
+                    board.resend(&Key::Chain(name.clone()));
+                }
+                for (name, _) in plan.services.iter().filter(|(_, service)| concerns(service.subject)) {
+                    board.resend(&Key::Service(name.clone()));
+                }
+            }
+            slot.look.notify_one();
+        }
+    }
+
     /// What each node of a tunnel should be running for it and its forwards. Passwords are masked.
     pub async fn runtime(&self, tunnel: TunnelId) -> Vec<NodeRuntime> {
         let Some(plans) = self.plans() else { return Vec::new() };

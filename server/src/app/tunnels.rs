@@ -271,12 +271,13 @@ pub async fn delete(state: &AppState, user: &User, id: TunnelId) -> Result<()> {
     Ok(())
 }
 
-/// Has the nodes of a tunnel compared with the plan once more.
+/// Has everything that a tunnel needs sent to its nodes once more.
 pub async fn redeploy(state: &AppState, user: &User, id: TunnelId) -> Result<()> {
     let mut tx = state.db.write().await?;
     let name = find(&mut tx, id).await?.tunnel.name;
     note(&mut tx, state, user, "tunnel.redeploy", object(&name, id), String::new()).await?;
     tx.commit().await?;
+    state.agents.redeploy(id);
     announce(state, "tunnel");
     Ok(())
 }

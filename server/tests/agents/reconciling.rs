@@ -216,3 +216,31 @@ async fn nothing_is_removed_before_there_is_a_plan() {
         panel.stop().await;
     }
 }
+
+#[tokio::test]
+async fn a_redeploy_sends_everything_of_the_tunnel_again_and_nothing_else() {
+    let world = World::new().await;
+    let example = Example::new(&world).await;
+    let panel = Panel::start(&world).await;
+    let crew = Crew::new(&world);
+    crew.connect(&panel).await;
+    panel.applied(example.tunnel).await;
+    panel.rounds(2).await;
+    crew.all().for_each(|fake| drop(fake.take_commands()));
+
+    panel.state.agents.redeploy(shared::ids::TunnelId(999));
+    panel.rounds(2).await;
+    assert!(crew.all().all(|fake| fake.state().commands.is_empty()), "there is no such tunnel");
+
+    panel.state.agents.redeploy(example.tunnel);
+    let sent = || async { crew.all().all(|fake| !fake.state().commands.is_empty()) };
+    panel.until("everybody is sent something", sent).await;
+    panel.applied(example.tunnel).await;
+    let service = format!("+{}_1_0_tcp", example.forward);
+    panel.until("the entry has both", || async { crew.entry.state().commands.len() >= 2 }).await;
+    assert_eq!(crew.entry.take_commands(), [format!("+{}", example.chain()), service]);
+    for exit in &crew.exits {
+        assert_eq!(exit.take_commands(), [format!("+tunnel_{}", example.tunnel)]);
+    }
+    panel.stop().await;
+}
