@@ -58,8 +58,12 @@ pub async fn run(options: &Options) -> Result<bool> {
 
 async fn perform(teller: &Teller, scene: &Scene, options: &Options) -> Result<bool> {
     loop {
-        let record = Story::new(scene, teller).play().await?;
-        let complaints = plot::complaints(&record);
+        let (record, broken_off) = Story::new(scene, teller).play().await?;
+        let mut complaints = plot::complaints(&record);
+        if let Some(error) = broken_off {
+            teller.line(&scene.stage().logs(20));
+            complaints.insert(0, format!("{error:#}"));
+        }
         for complaint in &complaints {
             teller.line(&format!("NOT AS TOLD: {complaint}"));
         }

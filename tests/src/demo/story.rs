@@ -51,11 +51,12 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// Plays it from the beginning to the end. What is wrong with the record is for [`plot::complaints`] to say.
+    /// Plays it from the beginning to the end, or until something does not happen at all: that is the second value.
+    /// What is wrong with the record is for [`plot::complaints`] to say.
     ///
     /// # Errors
-    /// When something does not happen at all, or a part stops working.
-    pub async fn play(mut self) -> Result<Record> {
+    /// When it cannot begin, or the panel does not tell how it was.
+    pub async fn play(mut self) -> Result<(Record, Option<anyhow::Error>)> {
         self.scene.heal()?;
         let stage = self.scene.stage();
         self.teller.line("waiting for the first decision");
@@ -73,10 +74,12 @@ impl<'a> Story<'a> {
             PACE,
             self.start,
         );
-        self.acts(&client).await?;
+        let broken_off = self.acts(&client).await.err();
         self.end_phase();
 
         self.teller.line("the end: waiting for the last connections");
+        // A link that is still bad would only keep them waiting.
+        self.scene.heal()?;
         let mut lives = Vec::new();
         for kept in std::mem::take(&mut self.kept) {
             lives.push(kept.close().await?);
@@ -86,7 +89,7 @@ impl<'a> Story<'a> {
         self.record.switches = self.switches().await?;
         self.count(&connections, &lives);
         self.summary(&connections);
-        Ok(self.record)
+        Ok((self.record, broken_off))
     }
 
     async fn acts(&mut self, client: &Client) -> Result<()> {

@@ -120,6 +120,12 @@ async fn launch(
         Place::Host(_) => "0.0.0.0",
     };
     command.arg("serve").current_dir(folder);
+    // What is meant for this program, or for a panel of whoever runs it, is not meant for this one.
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("EXITPILOT_")) {
+            command.env_remove(name);
+        }
+    }
     command.env("EXITPILOT_LISTEN", format!("{listen}:{port}"));
     command.env("EXITPILOT_DATABASE", format!("sqlite://{}", folder.join("exitpilot.db").display()));
     command.env("EXITPILOT_ADMIN_PASSWORD", password);

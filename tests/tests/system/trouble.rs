@@ -102,7 +102,10 @@ async fn a_wrong_secret_is_refused_and_told_on_both_sides_without_a_storm() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_tunnels_over_the_same_exits_measure_each_leg_once() {
-    on_stage(options("legs"), async |stage| {
+    let mut options = options("legs");
+    // Rounds that end before the next one begins, on a busy machine too: a node that is late is left out of a round.
+    options.settings.round_interval_ms = Some(1500);
+    on_stage(options, async |stage| {
         heal(stage, &["entry-1"])?;
         let exits = ["exit-a", "exit-b", "exit-c"];
         let mut tunnels = Vec::new();
@@ -149,9 +152,10 @@ async fn ten_tunnels_over_the_same_exits_measure_each_leg_once() {
             "{} legs for 10 tunnels, {per_round:.2} measured per round over {rounds} rounds",
             legs.len()
         );
-        // A look may come while the next round is under way: one round more or less of what is counted.
-        let slack = legs.len() as f64 / rounds;
-        ensure!((per_round - legs.len() as f64).abs() <= slack, "{per_round} instead of {}", legs.len());
+        // A look may come while the next round is under way: one round more of what is counted.
+        let once = legs.len() as f64;
+        ensure!(per_round <= once + once / rounds, "{per_round} legs per round, {once} are there");
+        ensure!(per_round >= once / 2.0, "{per_round} legs per round: hardly anything is measured");
         Ok(())
     })
     .await;
