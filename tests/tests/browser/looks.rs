@@ -76,7 +76,8 @@ async fn nameless(page: &Page) -> Result<Vec<String>> {
                  e.getAttribute('aria-labelledby') || (e.tagName !== 'INPUT' && e.tagName !== 'SELECT' &&
                  e.tagName !== 'TEXTAREA' && e.textContent.trim());
              return [...document.querySelectorAll('button, a, input, select, textarea, summary')]
-                 .filter((e) => e.offsetParent !== null && !named(e)).map((e) => e.outerHTML.slice(0, 200));",
+                 .filter((e) => e.offsetParent !== null && !e.closest('[aria-hidden=true]') && !named(e))
+                 .map((e) => e.outerHTML.slice(0, 200));",
         )
         .await?;
     Ok(serde_json::from_value(found)?)
