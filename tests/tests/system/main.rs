@@ -1,8 +1,7 @@
-//! The whole system: real processes, most of them in a lab of their own.
+//! The whole system: real processes, each test in a lab of its own. Killed processes, lost links and other faults are
+//! the suite `faults`, the swaps under load the suite `swap`.
 
-mod fake_panel;
 mod restarts;
 mod stages;
-mod swaps;
 mod switching;
 mod trouble;

@@ -230,26 +230,3 @@ async fn a_pinned_exit_stays_whatever_the_scores_say() {
     })
     .await;
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_exit_whose_agent_is_away_keeps_its_traffic_for_a_while() {
-    on_stage(options("away"), async |stage| {
-        let scene = Scene::open(stage).await?;
-        // The exit serves on; only the panel cannot ask it any more.
-        stage.lab.link("panel", "exit-a").cut()?;
-        // The panel notices by a missing pong, or by a missing answer.
-        tests::rig::eventually("it is kept as unmeasured", Duration::from_secs(90), async || {
-            let reason = stage.api.decision(scene.tunnel.id).await?.reason;
-            ensure!(matches!(reason, Reason::CurrentUnmeasured { .. }), "{reason:?}");
-            Ok(())
-        })
-        .await?;
-        ensure!(switches(stage, scene.tunnel.id).await?.is_empty());
-        scene.serves("exit-a").await?;
-        stage.switched(scene.tunnel.id, "exit-b", SWITCH).await?;
-        scene.serves("exit-b").await?;
-        scene.nobody_noticed(&[]).await?;
-        Ok(())
-    })
-    .await;
-}
