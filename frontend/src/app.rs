@@ -23,7 +23,7 @@ enum Screen {
 /// The whole page.
 #[component]
 pub fn App() -> impl IntoView {
-    let live = Live::new();
+    let live = Live::unopened();
     provide_context(live);
     live.follow_visibility();
     names::provide(live);

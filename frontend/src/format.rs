@@ -3,17 +3,26 @@
 use crate::i18n::Lang;
 use shared::api::WallMs;
 
-/// Milliseconds with as many digits as matter: `0.8 ms`, `38.4 ms`, `1205 ms`.
+/// Milliseconds with as many digits as matter: `0.08 ms`, `38.4 ms`, `1205 ms`.
 pub fn ms(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }
-    if value.abs() < 99.95 { format!("{value:.1} ms") } else { format!("{value:.0} ms") }
+    match value.abs() {
+        0.0 => "0 ms".to_owned(),
+        small if small < 0.995 => format!("{value:.2} ms"),
+        middle if middle < 99.95 => format!("{value:.1} ms"),
+        _ => format!("{value:.0} ms"),
+    }
 }
 
-/// A score: rounded, because its digits behind the point are noise.
+/// A score: rounded, because its digits behind the point are noise; small ones only exist in a laboratory.
 pub fn score(value: f64) -> String {
-    if value.is_finite() { format!("{value:.0}") } else { "–".to_owned() }
+    match value {
+        value if !value.is_finite() => "–".to_owned(),
+        small if small < 9.95 => format!("{small:.2}"),
+        value => format!("{value:.0}"),
+    }
 }
 
 /// A share of 0 to 1 as percent: `0 %`, `2.5 %`, `25 %`.
@@ -72,7 +81,9 @@ mod tests {
 
     #[test]
     fn numbers() {
-        assert_eq!(ms(0.0), "0.0 ms");
+        assert_eq!(ms(0.0), "0 ms");
+        assert_eq!(ms(0.016), "0.02 ms");
+        assert_eq!(ms(1.0), "1.0 ms");
         assert_eq!(ms(38.44), "38.4 ms");
         assert_eq!(ms(99.96), "100 ms");
         assert_eq!(ms(1204.6), "1205 ms");
@@ -84,6 +95,7 @@ mod tests {
         assert_eq!(plain(30000.0), "30000");
         assert_eq!(plain(0.15), "0.15");
         assert_eq!(score(543.6), "544");
+        assert_eq!(score(0.034), "0.03");
     }
 
     #[test]

@@ -166,11 +166,11 @@ impl<T: PartialEq + Send + Sync + 'static> Feed<Vec<Arc<T>>> {
             let fetched = fetch();
             async move { Ok(fetched.await?.into_iter().map(Arc::new).collect()) }
         };
-        Self::merging(fetch, keep_unchanged)
+        Self::merging(fetch, |new, old| keep_unchanged(new, old))
     }
 }
 
-fn keep_unchanged<T: PartialEq>(new: Vec<Arc<T>>, old: &Vec<Arc<T>>) -> Vec<Arc<T>> {
+fn keep_unchanged<T: PartialEq>(new: Vec<Arc<T>>, old: &[Arc<T>]) -> Vec<Arc<T>> {
     // Lists keep their order, so nearly always the same place holds the same item.
     let kept = |(place, item): (usize, Arc<T>)| match old.get(place) {
         Some(same) if *same == item => same.clone(),

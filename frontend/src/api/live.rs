@@ -77,7 +77,7 @@ pub fn use_live() -> Live {
 
 impl Live {
     /// For the root of the page; nothing is fetched or opened yet.
-    pub fn new() -> Self {
+    pub fn unopened() -> Self {
         Self {
             nodes: Feed::list(client::nodes),
             tunnels: Feed::list(client::tunnels),

@@ -21,6 +21,7 @@ texts! {
     PINNED = "{exit} 已被固定，且工作正常。", "{exit} is pinned, and it works.";
     PIN_FAILED = "固定的 {exit} 探测失败；在其他出口中：{others}", "The pinned {exit} fails; among the others: {others}";
     SWITCHED_BETTER = "已从 {from} 切换到 {to}，领先 {advantage}。", "Switched from {from} to {to}, better by {advantage}.";
+    SWITCHED_ANYHOW = "已从 {from} 切换到 {to}。", "Switched from {from} to {to}.";
     SWITCHED_FAILED = "{from} 探测失败，已切换到 {to}。", "{from} failed, so it was switched to {to}.";
     SWITCHED_FIRST = "已选用 {to}。", "{to} was put in front.";
     APPLY_FAILED = "切换到 {exit} 时下发失败：{error}", "{exit} could not be put in front: {error}";
@@ -87,6 +88,10 @@ pub fn sentence_at(reason: &Reason, lang: Lang, name: &dyn Fn(NodeId) -> String,
             fill_owned(PIN_FAILED, lang, &[("exit", name(*exit)), ("others", others)])
         }
         Reason::Switched { from: None, to, .. } => fill_owned(SWITCHED_FIRST, lang, &[("to", name(*to))]),
+        // A pin switches to a worse exit too.
+        Reason::Switched { from: Some(from), to, advantage_ms: Some(ms) } if *ms <= 0.0 => {
+            fill_owned(SWITCHED_ANYHOW, lang, &[("from", name(*from)), ("to", name(*to))])
+        }
         Reason::Switched { from: Some(from), to, advantage_ms: Some(ms) } => {
             let values = [("from", name(*from)), ("to", name(*to)), ("advantage", format::ms(*ms))];
             fill_owned(SWITCHED_BETTER, lang, &values)

@@ -38,7 +38,7 @@ pub fn Members(listed: Listed) -> AnyView {
     let path = listed.path;
     let error = listed.errors.at(move || format!("{}.nodes", path.get()));
     let row = StoredValue::new(listed.clone());
-    let ids = move || members.with(|members| members.iter().copied().collect::<Vec<_>>());
+    let ids = move || members.with(|members| members.to_vec());
     view! {
         <div class="members">
             <ol class="member-list">
