@@ -4,6 +4,7 @@ use crate::api::session::{self, Session};
 use crate::api::{ApiError, Live, client};
 use crate::i18n::{errors, lang};
 use crate::pages::{self, names};
+use crate::reactive::{Effect, Memo, Signal, part};
 use crate::ui::{Loading, Problem, toast};
 use crate::{browser, i18n};
 use leptos::prelude::*;
@@ -43,7 +44,7 @@ pub fn App() -> impl IntoView {
     });
     view! {
         <Router>
-            {move || match screen.get() {
+            {part(move || match screen.get() {
                 Screen::Checking => view! { <Loading /> }.into_any(),
                 Screen::Unreachable(error) => {
                     let text = Signal::derive(move || errors::api(&error, i18n::lang()));
@@ -51,7 +52,7 @@ pub fn App() -> impl IntoView {
                 }
                 Screen::Login => view! { <pages::login::LoginPage /> }.into_any(),
                 Screen::Inside => view! { <pages::shell::Shell /> }.into_any(),
-            }}
+            })}
             <toast::ToastRegion />
         </Router>
     }

@@ -10,9 +10,9 @@ pub fn ms(value: f64) -> String {
     }
     match value.abs() {
         0.0 => "0 ms".to_owned(),
-        small if small < 0.995 => format!("{value:.2} ms"),
-        middle if middle < 99.95 => format!("{value:.1} ms"),
-        _ => format!("{value:.0} ms"),
+        small if small < 0.995 => fixed(value, 2) + " ms",
+        middle if middle < 99.95 => fixed(value, 1) + " ms",
+        _ => fixed(value, 0) + " ms",
     }
 }
 
@@ -20,8 +20,8 @@ pub fn ms(value: f64) -> String {
 pub fn score(value: f64) -> String {
     match value {
         value if !value.is_finite() => "–".to_owned(),
-        small if small < 9.95 => format!("{small:.2}"),
-        value => format!("{value:.0}"),
+        small if small < 9.95 => fixed(small, 2),
+        value => fixed(value, 0),
     }
 }
 
@@ -31,7 +31,8 @@ pub fn percent(share: f64) -> String {
         return "–".to_owned();
     }
     let percent = share * 100.0;
-    if percent == 0.0 || percent >= 9.95 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
+    let digits = if percent == 0.0 || percent >= 9.95 { 0 } else { 1 };
+    fixed(percent, digits) + " %"
 }
 
 /// A length of time in words, two units at most: `45 秒`, `2 min 5 s`, `3 d 4 h`.
@@ -72,7 +73,20 @@ pub fn time(at: WallMs, lang: Lang) -> String {
 
 /// A number as an input shows it: without the digits behind the point when they are zero.
 pub fn plain(value: f64) -> String {
-    if value.fract() == 0.0 && value.abs() < 1e15 { format!("{value:.0}") } else { value.to_string() }
+    if value.fract() == 0.0 && value.abs() < 1e15 { (value as i64).to_string() } else { value.to_string() }
+}
+
+/// A number with so many digits behind the point. By whole numbers, because the library's way of cutting any number
+/// anywhere weighs more than this page's numbers need.
+pub fn fixed(value: f64, digits: u32) -> String {
+    let scale = 10_i64.pow(digits);
+    let scaled = (value * scale as f64).round() as i64;
+    let sign = if scaled < 0 { "-" } else { "" };
+    let (whole, part) = (scaled.unsigned_abs() / scale as u64, scaled.unsigned_abs() % scale as u64);
+    if digits == 0 {
+        return format!("{sign}{whole}");
+    }
+    format!("{sign}{whole}.{part:0>width$}", width = digits as usize)
 }
 
 #[cfg(test)]
@@ -96,6 +110,10 @@ mod tests {
         assert_eq!(plain(0.15), "0.15");
         assert_eq!(score(543.6), "544");
         assert_eq!(score(0.034), "0.03");
+        assert_eq!(fixed(-1.06, 1), "-1.1");
+        assert_eq!(fixed(-0.04, 1), "0.0");
+        assert_eq!(fixed(12.006, 2), "12.01");
+        assert_eq!(fixed(3.0, 2), "3.00");
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod format;
 pub mod i18n;
 pub mod pages;
+pub mod reactive;
 pub mod theme;
 pub mod ui;
 

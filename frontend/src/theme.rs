@@ -2,7 +2,7 @@
 
 use crate::browser;
 use crate::i18n::{Text, settings};
-use leptos::prelude::*;
+use crate::reactive::ArcRwSignal;
 use std::sync::LazyLock;
 
 /// The look of the page.

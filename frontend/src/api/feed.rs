@@ -1,6 +1,7 @@
 //! A value from the panel that can be fetched again at any time, without the old one going away meanwhile.
 
 use super::ApiError;
+use crate::reactive::RwSignal;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use std::future::Future;

@@ -4,8 +4,10 @@ use super::session;
 use js_sys::Uint8Array;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use shared::api::Problem;
 use shared::field::FieldError;
+use std::pin::Pin;
 use wasm_bindgen::{JsCast as _, JsValue};
 use wasm_bindgen_futures::JsFuture;
 
@@ -68,7 +70,7 @@ impl Method {
 
 /// Sends a request without a body and reads the answer.
 pub(super) async fn call<T: DeserializeOwned>(method: Method, path: &str) -> Result<T, ApiError> {
-    read(&send(method, path, None).await?)
+    read(send(method, path.to_owned(), None).await?)
 }
 
 /// Sends a request with a body and reads the answer.
@@ -77,43 +79,54 @@ pub(super) async fn call_with<T: DeserializeOwned>(
     path: &str,
     body: &impl Serialize,
 ) -> Result<T, ApiError> {
-    read(&send(method, path, Some(json(body)?)).await?)
+    read(send(method, path.to_owned(), Some(json(body)?)).await?)
 }
 
-/// Sends a request whose answer has nothing in it.
+/// Sends a request whose answer does not matter.
 pub(super) async fn tell(method: Method, path: &str) -> Result<(), ApiError> {
-    send(method, path, None).await.map(drop)
+    send(method, path.to_owned(), None).await.map(drop)
 }
 
-/// Sends a request with a body whose answer has nothing in it.
+/// Sends a request with a body whose answer does not matter.
 pub(super) async fn tell_with(method: Method, path: &str, body: &impl Serialize) -> Result<(), ApiError> {
-    send(method, path, Some(json(body)?)).await.map(drop)
+    send(method, path.to_owned(), Some(json(body)?)).await.map(drop)
 }
 
-fn json(body: &impl Serialize) -> Result<String, ApiError> {
-    serde_json::to_string(body).map_err(|_| ApiError::unreachable())
+fn json(body: &impl Serialize) -> Result<Value, ApiError> {
+    serde_json::to_value(body).map_err(unreadable)
 }
 
-fn read<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
-    serde_json::from_str(text).map_err(|error| ApiError {
+/// All answers are read by way of [`Value`]: reading each type straight from text would put a parser for every type
+/// into the page.
+fn read<T: DeserializeOwned>(answer: Value) -> Result<T, ApiError> {
+    serde_json::from_value(answer).map_err(unreadable)
+}
+
+fn unreadable(error: serde_json::Error) -> ApiError {
+    let problem = Problem {
+        kind: "unreadable_answer".into(),
+        title: "Unreadable answer".into(),
         status: 200,
-        problem: Some(Problem {
-            kind: "unreadable_answer".into(),
-            title: "Unreadable answer".into(),
-            status: 200,
-            detail: format!("the panel's answer cannot be read: {error}"),
-            errors: Vec::new(),
-        }),
-        retry_after_s: None,
-    })
+        detail: format!("the panel's answer cannot be read: {error}"),
+        errors: Vec::new(),
+    };
+    ApiError { status: 200, problem: Some(problem), retry_after_s: None }
 }
 
-async fn send(method: Method, path: &str, body: Option<String>) -> Result<String, ApiError> {
-    let signal = web_sys::AbortSignal::timeout_with_u32(DEADLINE_MS);
-    let response = fetch(method, path, body, &signal).await?;
-    let text = response.text().map_err(|_| ApiError::unreachable())?;
-    let text = JsFuture::from(text).await.map_err(|_| ApiError::unreachable())?;
-    Ok(text.as_string().unwrap_or_default())
+type Sent = Pin<Box<dyn Future<Output = Result<Value, ApiError>>>>;
+
+/// Sends a request; an empty answer is null.
+fn send(method: Method, path: String, body: Option<Value>) -> Sent {
+    Box::pin(async move {
+        let signal = web_sys::AbortSignal::timeout_with_u32(DEADLINE_MS);
+        let response = fetch(method, &path, body.map(|body| body.to_string()), &signal).await?;
+        let text = response.text().map_err(|_| ApiError::unreachable())?;
+        let text = JsFuture::from(text).await.map_err(|_| ApiError::unreachable())?;
+        match text.as_string().filter(|text| !text.is_empty()) {
+            Some(text) => serde_json::from_str(&text).map_err(unreadable),
+            None => Ok(Value::Null),
+        }
+    })
 }
 
 /// The response, or the error that its status says.
@@ -153,7 +166,12 @@ async fn fetch(
         Ok(text) => JsFuture::from(text).await.ok().and_then(|text| text.as_string()).unwrap_or_default(),
         Err(_) => String::new(),
     };
-    Err(ApiError { status, problem: serde_json::from_str(&text).ok(), retry_after_s })
+    Err(ApiError { status, problem: problem_of(&text), retry_after_s })
+}
+
+fn problem_of(text: &str) -> Option<Problem> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    read(value).ok()
 }
 
 /// Stops a stream when it is dropped: nobody reads it any more.
@@ -209,7 +227,8 @@ pub(super) async fn lines<T: DeserializeOwned>(
         }
         while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = buffer.drain(..=end).collect();
-            if let Ok(value) = serde_json::from_slice(&line) {
+            let value = std::str::from_utf8(&line).ok().and_then(|line| serde_json::from_str(line).ok());
+            if let Some(Ok(value)) = value.map(read) {
                 on_line(value);
             }
         }

@@ -1,7 +1,7 @@
 //! Who is logged in. The cookie is out of this code's reach (`HttpOnly`); what the panel answers is the truth.
 
 use super::http::ApiError;
-use leptos::prelude::*;
+use crate::reactive::ArcRwSignal;
 use shared::api::{Role, User};
 use std::sync::{Arc, LazyLock};
 

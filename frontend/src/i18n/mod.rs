@@ -12,7 +12,7 @@ pub mod strategy;
 pub mod tunnels;
 
 use crate::browser;
-use leptos::prelude::*;
+use crate::reactive::ArcRwSignal;
 use std::sync::LazyLock;
 
 /// A language of the page.

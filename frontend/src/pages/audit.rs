@@ -1,6 +1,7 @@
 use crate::api::{ApiError, client};
 use crate::format;
 use crate::i18n::{common, errors, lang, t};
+use crate::reactive::{RwSignal, Show, Signal, each, phrase};
 use crate::ui::field::said;
 use crate::ui::{Button, Empty, Heading, Loading, Problem};
 use leptos::prelude::*;
@@ -86,9 +87,9 @@ fn Table(entries: RwSignal<Vec<Arc<AuditEntry>>>) -> AnyView {
                     </tr>
                 </thead>
                 <tbody>
-                    <For each=move || entries.get() key=|entry| entry.id let:entry>
+                    {each(move || entries.get(), |entry| (entry.id, 0), move |entry| view! {
                         {row(&entry)}
-                    </For>
+                    }.into_any())}
                 </tbody>
             </table>
         </div>
@@ -100,7 +101,7 @@ fn row(entry: &AuditEntry) -> AnyView {
     let at = entry.at;
     view! {
         <tr data-testid=testid::with(testid::AUDIT_ROW, entry.id)>
-            <td class="number">{move || format::date_time(at, lang())}</td>
+            <td class="number">{phrase(move || format::date_time(at, lang()))}</td>
             <td>{entry.username.clone()}</td>
             <td><code>{entry.action.clone()}</code></td>
             <td>{entry.object.clone()}</td>

@@ -5,6 +5,7 @@ use crate::api::{ApiError, client};
 use crate::format;
 use crate::i18n::{Text, common, errors, lang, t};
 use crate::pages::question::closes;
+use crate::reactive::{Memo, RwSignal, Signal, part, phrase};
 use crate::ui::{Button, Dialog, Look};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -70,7 +71,7 @@ pub fn DiagnoseDialog(asked: RwSignal<Option<Subject>>) -> AnyView {
     });
     view! {
         <Dialog open title wide=true>
-            {move || asked.get().map(|subject| view! { <Run subject open /> })}
+            {part(move || asked.get().map(|subject| view! { <Run subject open /> }))}
         </Dialog>
     }
     .into_any()
@@ -104,9 +105,9 @@ fn Run(subject: Subject, open: RwSignal<bool>) -> AnyView {
     let running = Memo::new(move |_| progress.with(|p| p.done.is_none() && p.stopped.is_none()));
     view! {
         <p class="diagnose-status" role="status" data-testid=testid::DIAGNOSE_STATUS>
-            {move || progress.with(status_line)}
+            {phrase(move || progress.with(status_line))}
         </p>
-        <ol class="diagnose">{move || progress.with(|p| p.items.iter().enumerate().map(item_view).collect_view())}</ol>
+        <ol class="diagnose">{part(move || progress.with(|p| p.items.iter().enumerate().map(item_view).collect_view()))}</ol>
         <footer class="dialog-foot">
             <Button text=common::DIAGNOSE_AGAIN on_press=Callback::new(move |()| start()) disabled=running />
             <Button text=common::CLOSE on_press=Callback::new(move |()| open.set(false)) look=Look::Primary />

@@ -1,5 +1,6 @@
 use crate::api::{ApiError, Feed};
 use crate::i18n::{common, errors, lang, t};
+use crate::reactive::{Memo, Show, Signal, StoredValue, part, phrase};
 use crate::ui::{Loading, Problem};
 use leptos::prelude::*;
 
@@ -21,7 +22,7 @@ pub fn Loaded(
         if ready.get() {
             return view! {
                 <Show when=move || failed.get()>
-                    <p class="stale" role="status">{move || text.get()} " " {t(common::STALE_DATA)}</p>
+                    <p class="stale" role="status">{phrase(move || text.get())} " " {t(common::STALE_DATA)}</p>
                 </Show>
                 {children.with_value(|children| children())}
             }
@@ -32,7 +33,7 @@ pub fn Loaded(
         }
         view! { <Loading /> }.into_any()
     };
-    view! { {content} }.into_any()
+    part(content)
 }
 
 /// [`Loaded`] for one feed.

@@ -2,6 +2,7 @@ use crate::api::session::{self, Session};
 use crate::api::{ApiError, client};
 use crate::format;
 use crate::i18n::{Lang, common, errors, lang, t};
+use crate::reactive::{Effect, RwSignal, Signal, follow, phrase};
 use crate::ui::TextField;
 use crate::ui::button::Submit;
 use leptos::prelude::*;
@@ -82,7 +83,7 @@ pub fn LoginForm(#[prop(into)] username: String) -> AnyView {
                 testid=testid::LOGIN_USERNAME />
             <TextField label=common::PASSWORD value=password field="password" kind="password"
                 autocomplete="current-password" autofocus=known testid=testid::LOGIN_PASSWORD />
-            <div role="alert" data-testid=testid::LOGIN_ERROR class="login-error">{move || text.get()}</div>
+            <div role="alert" data-testid=testid::LOGIN_ERROR class="login-error">{phrase(move || text.get())}</div>
             <Submit text=common::LOGIN_TITLE busy testid=testid::LOGIN_SUBMIT />
         </form>
     }
@@ -94,7 +95,7 @@ pub fn LoginForm(#[prop(into)] username: String) -> AnyView {
 fn LanguageLinks() -> AnyView {
     let links = Lang::ALL.map(|choice| {
         view! {
-            <button type="button" class="link" lang=choice.tag() aria-pressed=move || (lang() == choice).to_string()
+            <button type="button" class="link" lang=choice.tag() aria-pressed=follow(move || (lang() == choice).to_string())
                 data-testid=testid::with(testid::LANGUAGE, choice.tag()) on:click=move |_| crate::i18n::choose(choice)>
                 {choice.own_name()}
             </button>

@@ -2,6 +2,7 @@
 
 use crate::api::Live;
 use crate::i18n::{editor, lang};
+use crate::reactive::Memo;
 use leptos::prelude::*;
 use shared::api::Node;
 use shared::ids::NodeId;

@@ -5,6 +5,7 @@ use crate::api::live::{Live, use_live};
 use crate::format;
 use crate::i18n::{common, lang, t, tunnels};
 use crate::pages::loaded::Loaded;
+use crate::reactive::{Memo, Show, Signal, part, phrase};
 use crate::ui::chip::exit_class;
 use crate::ui::field::said;
 use crate::ui::{Heading, Icon, LinkButton, Look, dot, icon};
@@ -75,18 +76,18 @@ fn Counts() -> AnyView {
         <div class="counts">
             <A href="/nodes" attr:class="card count">
                 <span class="muted">{t(common::OVERVIEW_NODES)}</span>
-                <span class="count-number number">{move || nodes.get().0}</span>
-                <span class="muted">{move || count(nodes.get().1)}</span>
+                <span class="count-number number">{phrase(move || nodes.get().0)}</span>
+                <span class="muted">{phrase(move || count(nodes.get().1))}</span>
             </A>
             <A href="/tunnels" attr:class="card count">
                 <span class="muted">{t(common::OVERVIEW_TUNNELS)}</span>
-                <span class="count-number number">{move || states.get().total}</span>
-                <span class="muted">{states_line}</span>
+                <span class="count-number number">{phrase(move || states.get().total)}</span>
+                <span class="muted">{phrase(states_line)}</span>
             </A>
             <A href="/forwards" attr:class="card count">
                 <span class="muted">{t(common::OVERVIEW_FORWARDS)}</span>
-                <span class="count-number number">{move || forwards.get().0}</span>
-                <span class="muted">{move || count(forwards.get().1)}</span>
+                <span class="count-number number">{phrase(move || forwards.get().0)}</span>
+                <span class="muted">{phrase(move || count(forwards.get().1))}</span>
             </A>
         </div>
     }
@@ -192,7 +193,7 @@ fn Attention(names: Names) -> AnyView {
             .collect_view();
         view! { <ul class="attention">{lines}</ul> }.into_any()
     };
-    view! { {list} }.into_any()
+    part(list)
 }
 
 /// When which exit of which tunnel became the one in force.
@@ -235,5 +236,5 @@ fn Switches(names: Names) -> AnyView {
         });
         view! { <ul class="switches">{rows.collect_view()}</ul> }.into_any()
     };
-    view! { {list} }.into_any()
+    part(list)
 }

@@ -1,6 +1,6 @@
 //! Dialogs that are open while something is asked.
 
-use leptos::prelude::*;
+use crate::reactive::{Effect, RwSignal};
 
 /// The open state of a dialog that shows what is asked; closing it withdraws the question.
 pub fn closes<T: Clone + Send + Sync + 'static>(asked: RwSignal<Option<T>>) -> RwSignal<bool> {
@@ -11,7 +11,7 @@ pub fn closes<T: Clone + Send + Sync + 'static>(asked: RwSignal<Option<T>>) -> R
             open.set(wanted);
         }
     });
-    Effect::new(move |before: Option<bool>| {
+    Effect::with_before(move |before: Option<bool>| {
         let now = open.get();
         if before == Some(true) && !now {
             asked.set(None);

@@ -7,6 +7,7 @@ use crate::api::live::{Connection, use_live};
 use crate::api::session::{self, Session};
 use crate::browser;
 use crate::i18n::{Text, common, t};
+use crate::reactive::{Effect, RwSignal, Show, follow, phrase};
 use crate::ui::field::said;
 use crate::ui::{Dialog, Empty, Icon, LinkButton, icon};
 use leptos::prelude::*;
@@ -37,7 +38,7 @@ pub fn Shell() -> AnyView {
     });
     view! {
         <a class="skip" href="#content">{t(common::SKIP_TO_CONTENT)}</a>
-        <div class="shell" data-testid=testid::SHELL class:menu-open=move || menu_open.get()>
+        <div class="shell" data-testid=testid::SHELL class:menu-open=follow(move || menu_open.get())>
             <Navigation menu_open />
             <div class="main">
                 <OfflineBanner />
@@ -96,15 +97,15 @@ fn Navigation(menu_open: RwSignal<bool>) -> AnyView {
             <div class="side-head">
                 <A href="/" attr:class="brand">{t(common::PRODUCT)}</A>
                 <button type="button" class="button quiet nav-toggle" data-testid=testid::NAV_TOGGLE
-                    aria-expanded=move || menu_open.get().to_string() aria-controls="navigation"
+                    aria-expanded=follow(move || menu_open.get().to_string()) aria-controls="navigation"
                     on:click=move |_| menu_open.update(|open| *open = !*open)>
                     {icon(Icon::Menu)} <span>{t(common::MENU)}</span>
                 </button>
             </div>
-            <nav id="navigation" aria-label=move || label.get()>
+            <nav id="navigation" aria-label=follow(move || label.get())>
                 <ul>{links.into_iter().collect_view()}</ul>
                 <div class="side-foot">
-                    <span class="who" title=move || (!session::may_write()).then(|| t(common::VIEWER_HINT)())>{name}</span>
+                    <span class="who" title=follow(move || (!session::may_write()).then(|| t(common::VIEWER_HINT)()))>{phrase(name)}</span>
                     <button type="button" class="button quiet" data-testid=testid::LOGOUT on:click=log_out>
                         {icon(Icon::Leave)} <span>{t(common::LOG_OUT)}</span>
                     </button>
@@ -131,7 +132,7 @@ fn OfflineBanner() -> AnyView {
 fn SessionDialog() -> AnyView {
     let open = RwSignal::new(false);
     let live = use_live();
-    Effect::new(move |before: Option<bool>| {
+    Effect::with_before(move |before: Option<bool>| {
         let expired = matches!(session::current(), Session::Expired(_));
         open.set(expired);
         if before == Some(true) && !expired {

@@ -1,5 +1,6 @@
 use super::icon::{Icon, icon};
 use crate::i18n::{Text, t};
+use crate::reactive::{Signal, follow};
 use leptos::prelude::*;
 use leptos_router::components::A;
 
@@ -51,8 +52,8 @@ pub fn Button(
             class=look.class()
             class:bare=bare
             aria-label=spoken
-            title=move || bare.then(|| label.map_or_else(|| t(text)().to_owned(), |label| label.get()))
-            disabled=move || disabled.get()
+            title=follow(move || bare.then(|| label.map_or_else(|| t(text)().to_owned(), |label| label.get())))
+            disabled=follow(move || disabled.get())
             data-testid=testid
             on:click=move |_| on_press.run(())
         >
@@ -71,8 +72,8 @@ pub fn Submit(
     #[prop(optional, into)] testid: String,
 ) -> AnyView {
     view! {
-        <button type="submit" class=Look::Primary.class() disabled=move || busy.get() data-testid=testid
-            aria-busy=move || busy.get().to_string()>
+        <button type="submit" class=Look::Primary.class() disabled=follow(move || busy.get()) data-testid=testid
+            aria-busy=follow(move || busy.get().to_string())>
             {t(text)}
         </button>
     }

@@ -1,3 +1,4 @@
+use crate::reactive::{Signal, follow, phrase};
 use leptos::prelude::*;
 use shared::ids::NodeId;
 
@@ -38,9 +39,9 @@ pub fn Chip(
     #[prop(optional, into)] title: Option<Signal<String>>,
 ) -> AnyView {
     view! {
-        <span class=move || format!("chip {}", tone.get().class()) data-testid=testid
+        <span class=follow(move || format!("chip {}", tone.get().class())) data-testid=testid
             title=title.map(|title| move || title.get())>
-            {move || text.get()}
+            {phrase(move || text.get())}
         </span>
     }
     .into_any()

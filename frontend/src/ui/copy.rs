@@ -3,6 +3,7 @@ use super::icon::Icon;
 use super::toast;
 use crate::browser;
 use crate::i18n::{common, lang_now};
+use crate::reactive::{Signal, phrase};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
@@ -28,7 +29,7 @@ pub fn CopyButton(#[prop(into)] text: Signal<String>, #[prop(optional)] bare: bo
 pub fn CopyBox(#[prop(into)] text: Signal<String>, #[prop(into)] testid: String) -> AnyView {
     view! {
         <div class="copy-box">
-            <code data-testid=testid tabindex="0">{move || text.get()}</code>
+            <code data-testid=testid tabindex="0">{phrase(move || text.get())}</code>
             <CopyButton text=text />
         </div>
     }

@@ -1,6 +1,7 @@
 use super::button::{Button, Look};
 use super::icon::Icon;
 use crate::i18n::{Text, common};
+use crate::reactive::{Effect, RwSignal, Show, Signal, follow, phrase};
 use leptos::html;
 use leptos::prelude::*;
 use shared::testid;
@@ -67,7 +68,7 @@ fn Frame(
         <dialog
             node_ref=element
             class=if wide { "dialog wide" } else { "dialog" }
-            aria-label=move || title.get()
+            aria-label=follow(move || title.get())
             data-testid=testid
             on:cancel=move |event: leptos::ev::Event| {
                 event.prevent_default();
@@ -77,7 +78,7 @@ fn Frame(
             }
         >
             <header class="dialog-head">
-                <h2>{move || title.get()}</h2>
+                <h2>{phrase(move || title.get())}</h2>
                 {(!insistent)
                     .then(|| {
                         view! {

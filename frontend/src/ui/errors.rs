@@ -3,6 +3,7 @@
 use super::state::Alert;
 use crate::browser;
 use crate::i18n::{common, errors, lang};
+use crate::reactive::{Memo, RwSignal, Show, Signal, follow, part, phrase};
 use leptos::prelude::*;
 use serde_json::Value;
 use shared::field::FieldError;
@@ -110,8 +111,8 @@ fn focus_first() {
 #[component]
 pub fn FieldMessage(id: String, field: String, error: Signal<Option<String>>) -> AnyView {
     view! {
-        <p id=id class="field-error" data-testid=testid::with(testid::FIELD_ERROR, field) hidden=move || error.get().is_none()>
-            {move || error.get()}
+        <p id=id class="field-error" data-testid=testid::with(testid::FIELD_ERROR, field) hidden=follow(move || error.get().is_none())>
+            {phrase(move || error.get())}
         </p>
     }
     .into_any()
@@ -135,8 +136,8 @@ pub fn FormSummary(errors: FieldErrors, #[prop(into)] failure: Signal<Option<Str
     view! {
         <Show when=move || text.get().is_some()>
             <Alert testid=testid::FORM_ERROR>
-                <p>{move || text.get()}</p>
-                <ul class="error-list">{list}</ul>
+                <p>{phrase(move || text.get())}</p>
+                <ul class="error-list">{part(list)}</ul>
             </Alert>
         </Show>
     }

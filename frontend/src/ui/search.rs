@@ -1,6 +1,7 @@
 use super::field::said;
 use super::icon::{Icon, icon};
 use crate::i18n::{Text, common};
+use crate::reactive::{RwSignal, follow};
 use leptos::prelude::*;
 
 /// An input that filters a list.
@@ -14,10 +15,10 @@ pub fn SearchBox(value: RwSignal<String>, hint: Text, #[prop(into)] testid: Stri
             <input
                 type="search"
                 class="input"
-                aria-label=move || name.get()
-                placeholder=move || hint.get()
+                aria-label=follow(move || name.get())
+                placeholder=follow(move || hint.get())
                 data-testid=testid
-                prop:value=move || value.get()
+                prop:value=follow(move || value.get())
                 on:input=move |event| value.set(event_target_value(&event))
             />
         </div>
@@ -25,11 +26,11 @@ pub fn SearchBox(value: RwSignal<String>, hint: Text, #[prop(into)] testid: Stri
     .into_any()
 }
 
-/// Whether a text has all words of a search in it, in any case.
+/// Whether a text has all words of a search in it, in any case of the letters that names of hosts are made of.
 pub fn matches(search: &str, texts: &[&str]) -> bool {
     search.split_whitespace().all(|word| {
-        let word = word.to_lowercase();
-        texts.iter().any(|text| text.to_lowercase().contains(&word))
+        let word = word.to_ascii_lowercase();
+        texts.iter().any(|text| text.to_ascii_lowercase().contains(&word))
     })
 }
 

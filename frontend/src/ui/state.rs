@@ -2,6 +2,7 @@
 
 use super::button::Button;
 use crate::i18n::{Text, common, t};
+use crate::reactive::{Effect, Signal, phrase};
 use leptos::prelude::*;
 use shared::testid;
 
@@ -12,7 +13,7 @@ pub fn Heading(#[prop(into)] text: Signal<String>, #[prop(optional)] children: O
     Effect::new(move || document().set_title(&format!("{} · ExitPilot", text.get())));
     view! {
         <header class="page-head">
-            <h1 data-testid=testid::PAGE_TITLE>{move || text.get()}</h1>
+            <h1 data-testid=testid::PAGE_TITLE>{phrase(move || text.get())}</h1>
             {children.map(|children| view! { <div class="page-actions">{children()}</div> })}
         </header>
     }
@@ -53,7 +54,7 @@ pub fn Empty(
 pub fn Problem(#[prop(into)] text: Signal<String>, on_retry: Callback<()>) -> AnyView {
     view! {
         <div class="state problem" role="alert" data-testid=testid::LOAD_ERROR>
-            <p class="state-title">{move || text.get()}</p>
+            <p class="state-title">{phrase(move || text.get())}</p>
             <Button text=common::RETRY on_press=on_retry />
         </div>
     }

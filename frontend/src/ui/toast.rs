@@ -1,5 +1,6 @@
 //! Short messages that go away by themselves.
 
+use crate::reactive::{ArcRwSignal, each};
 use leptos::prelude::*;
 use shared::testid;
 use std::sync::LazyLock;
@@ -52,11 +53,11 @@ fn show(text: String, good: bool) {
 pub fn ToastRegion() -> AnyView {
     view! {
         <div class="toasts" role="status" aria-live="polite">
-            <For each=|| TOASTS.with(|toasts| toasts.shown.clone()) key=|toast| toast.id let:toast>
+            {each(|| TOASTS.with(|toasts| toasts.shown.clone()), |toast| (toast.id as i64, 0), move |toast| view! {
                 <div class="toast" class:good=toast.good class:bad=!toast.good data-testid=testid::TOAST>
                     {toast.text}
                 </div>
-            </For>
+            }.into_any())}
         </div>
     }
     .into_any()

@@ -1,5 +1,6 @@
 //! What is typed into the editor, and how it becomes what is sent.
 
+use crate::reactive::{RwSignal, StoredValue};
 use crate::ui::Checked;
 use leptos::prelude::*;
 use shared::api::{EntryGroup, EntryNode, Group, GroupNode, IpPreference, TunnelInput, TunnelType};

@@ -1,6 +1,7 @@
 use super::form::{Form, GroupForm, shift};
 use super::group::GroupFields;
 use crate::i18n::{common, editor as words, lang, t};
+use crate::reactive::{Memo, Show, Signal, each, part, phrase};
 use crate::ui::errors::FieldMessage;
 use crate::ui::{Button, FieldErrors, Icon, Look};
 use leptos::prelude::*;
@@ -26,9 +27,9 @@ pub fn Hops(form: Form, errors: FieldErrors) -> AnyView {
             <Show when=move || form.hops.with(Vec::is_empty)>
                 <p class="muted">{t(words::HOPS_NONE)}</p>
             </Show>
-            <For each=move || form.hops.get() key=|hop| hop.key let:hop>
+            {each(move || form.hops.get(), |hop| (i64::from(hop.key), 0), move |hop| view! {
                 <Hop form hop errors />
-            </For>
+            }.into_any())}
             <FieldMessage id="hops-error".to_owned() field="hops".to_owned() error />
             <div>
                 <Button text=words::ADD_HOP icon_of=Icon::Plus on_press=Callback::new(add)
@@ -73,10 +74,10 @@ fn Hop(form: Form, hop: GroupForm, errors: FieldErrors) -> AnyView {
     view! {
         <div class="hop">
             <header class="hop-head">
-                <h3>{title}</h3>
-                <span class="member-buttons">{buttons}</span>
+                <h3>{phrase(title)}</h3>
+                <span class="member-buttons">{part(buttons)}</span>
             </header>
-            {fields}
+            {part(fields)}
         </div>
     }
     .into_any()

@@ -3,6 +3,7 @@
 use super::form::{Form, Member, relocate, shift};
 use crate::i18n::{common, editor as words, lang, t};
 use crate::pages::names::{Names, use_names};
+use crate::reactive::{Memo, RwSignal, Signal, StoredValue, each, follow, part, phrase};
 use crate::ui::chip::{OnlineMark, exit_class};
 use crate::ui::field::fresh_id;
 use crate::ui::{Button, FieldErrors, Icon, Look, dot, icon};
@@ -42,9 +43,9 @@ pub fn Members(listed: Listed) -> AnyView {
     view! {
         <div class="members">
             <ol class="member-list">
-                <For each=ids key=|member| member.node let:member>
+                {each(ids, |member| (member.node.0, 0), move |member| view! {
                     <MemberRow listed=row.get_value() member names dragged />
-                </For>
+                }.into_any())}
             </ol>
             <AddNode listed=listed.clone() names error />
         </div>
@@ -82,9 +83,9 @@ fn MemberRow(listed: Listed, member: Member, names: Names, dragged: RwSignal<Opt
     view! {
         <li
             class=format!("member {}", if listed.is_exit { exit_class(id) } else { String::new() })
-            class:dragging=move || dragged.get() == Some(id)
+            class:dragging=follow(move || dragged.get() == Some(id))
             data-testid=testid::of(testid::EDITOR_NODE, &group, id)
-            data-place=move || place.get().to_string()
+            data-place=follow(move || place.get().to_string())
             on:dragover=move |event| {
                 if dragged.get_untracked().is_some() {
                     event.prevent_default();
@@ -103,11 +104,11 @@ fn MemberRow(listed: Listed, member: Member, names: Names, dragged: RwSignal<Opt
                 on:dragend=move |_| dragged.set(None)>
                 {icon(Icon::Grip)}
             </span>
-            <span class="place number">{move || place.get() + 1}</span>
+            <span class="place number">{phrase(move || place.get() + 1)}</span>
             <span class="member-name">
                 {listed.is_exit.then(|| dot(id))}
-                <span>{move || names.of(id)}</span>
-                {online}
+                <span>{phrase(move || names.of(id))}</span>
+                {part(online)}
             </span>
             {listed.relays.then(|| view! { <RelayInputs listed=listed.clone() member place count /> })}
             <span class="member-buttons">
@@ -121,7 +122,7 @@ fn MemberRow(listed: Listed, member: Member, names: Names, dragged: RwSignal<Opt
                 <Button text=common::REMOVE label=label(words::REMOVE_NODE) on_press=Callback::new(remove) look=Look::Quiet
                     icon_of=Icon::Cross bare=true testid=testid::of(testid::EDITOR_NODE_REMOVE, &group, id) />
             </span>
-            <p class="field-error member-error" hidden=move || error.get().is_none()>{move || error.get()}</p>
+            <p class="field-error member-error" hidden=follow(move || error.get().is_none())>{phrase(move || error.get())}</p>
         </li>
     }
     .into_any()
@@ -170,13 +171,13 @@ fn SmallInput(
         <div class="small-input">
             <label for=id.clone()>{t(label)}</label>
             <input id=id.clone() class="input" inputmode=mode autocomplete="off" spellcheck="false"
-                placeholder=move || hint.get() title=move || hint.get()
-                aria-describedby=format!("{id}-error") aria-invalid=move || error.get().map(|_| "true")
-                disabled=move || disabled.get() data-testid=testid
-                prop:value=move || value.get() on:input=move |event| value.set(event_target_value(&event)) />
-            <p id=format!("{id}-error") class="field-error" hidden=move || error.get().is_none()
-                data-testid=move || testid::with(testid::FIELD_ERROR, field.get())>
-                {move || error.get()}
+                placeholder=follow(move || hint.get()) title=follow(move || hint.get())
+                aria-describedby=format!("{id}-error") aria-invalid=follow(move || error.get().map(|_| "true"))
+                disabled=follow(move || disabled.get()) data-testid=testid
+                prop:value=follow(move || value.get()) on:input=move |event| value.set(event_target_value(&event)) />
+            <p id=format!("{id}-error") class="field-error" hidden=follow(move || error.get().is_none())
+                data-testid=follow(move || testid::with(testid::FIELD_ERROR, field.get()))>
+                {phrase(move || error.get())}
             </p>
         </div>
     }
@@ -224,13 +225,13 @@ fn AddNode(listed: Listed, names: Names, error: Signal<Option<String>>) -> AnyVi
         <div class="add-node">
             <label class="visually-hidden" for=id.clone()>{t(words::ADD_NODE)}</label>
             <select id=id.clone() class="input" data-testid=testid::with(testid::EDITOR_ADD_NODE, group)
-                aria-describedby=format!("{id}-error") aria-invalid=move || error.get().map(|_| "true")
-                disabled=move || free.with(Vec::is_empty) on:change=add>
-                {move || view! { <option value="" selected>{first}</option> {options} }}
+                aria-describedby=format!("{id}-error") aria-invalid=follow(move || error.get().map(|_| "true"))
+                disabled=follow(move || free.with(Vec::is_empty)) on:change=add>
+                {part(move || view! { <option value="" selected>{first}</option> {options} })}
             </select>
-            <p id=format!("{id}-error") class="field-error" hidden=move || error.get().is_none()
-                data-testid=move || testid::with(testid::FIELD_ERROR, format!("{}.nodes", path.get()))>
-                {move || error.get()}
+            <p id=format!("{id}-error") class="field-error" hidden=follow(move || error.get().is_none())
+                data-testid=follow(move || testid::with(testid::FIELD_ERROR, format!("{}.nodes", path.get())))>
+                {phrase(move || error.get())}
             </p>
         </div>
     }

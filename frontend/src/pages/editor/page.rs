@@ -8,6 +8,7 @@ use crate::api::{Feed, client};
 use crate::i18n::{common, editor as words, errors, lang, lang_now, t, tunnels};
 use crate::pages::loaded::{Loaded, loaded};
 use crate::pages::shell::NotFound;
+use crate::reactive::{Memo, Show, Signal, part};
 use crate::ui::button::Submit;
 use crate::ui::field::{fresh_id, said};
 use crate::ui::{
@@ -46,7 +47,7 @@ pub fn EditTunnel() -> AnyView {
         Some(id) => view! { <Edit id /> }.into_any(),
         None => view! { <NotFound /> }.into_any(),
     };
-    view! { {screen} }.into_any()
+    part(screen)
 }
 
 #[component]
@@ -67,7 +68,7 @@ fn Edit(id: TunnelId) -> AnyView {
     };
     view! {
         <Heading text=said(words::EDIT_TITLE) />
-        <WithWorld>{loaded(tunnel, move || view! { {editor} }.into_any())}</WithWorld>
+        <WithWorld>{loaded(tunnel, move || part(editor))}</WithWorld>
     }
     .into_any()
 }

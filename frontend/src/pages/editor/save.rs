@@ -4,6 +4,7 @@ use super::form::Form;
 use crate::api::live::use_live;
 use crate::api::{ApiError, client};
 use crate::i18n::{errors, lang, lang_now, tunnels};
+use crate::reactive::{Memo, RwSignal, Signal};
 use crate::ui::{FieldErrors, toast};
 use leptos::prelude::*;
 use leptos::task::spawn_local;

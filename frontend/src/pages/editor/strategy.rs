@@ -1,6 +1,7 @@
 use super::capability;
 use crate::i18n::{editor as words, lang, strategy as say, t};
 use crate::pages::names::use_names;
+use crate::reactive::{Memo, RwSignal, Signal, StoredValue, follow, part, phrase};
 use crate::ui::errors::FieldMessage;
 use crate::ui::field::fresh_id;
 use leptos::prelude::*;
@@ -40,7 +41,7 @@ pub fn StrategyPicker(
     let described_by = error_id.clone();
     view! {
         <fieldset class="field strategies" aria-describedby=described_by
-            aria-invalid=move || error.get().map(|_| "true") tabindex="-1"
+            aria-invalid=follow(move || error.get().map(|_| "true")) tabindex="-1"
             data-testid=testid::with(testid::EDITOR_STRATEGY, &group)>
             <legend>{t(words::STRATEGY)}</legend>
             <div class="options">{common.into_iter().map(option.clone()).collect_view()}</div>
@@ -48,7 +49,7 @@ pub fn StrategyPicker(
                 <summary data-testid=testid::with(testid::EDITOR_STRATEGY_MORE, &group)>{t(words::MORE_STRATEGIES)}</summary>
                 <div class="options">{more.into_iter().map(option).collect_view()}</div>
             </details>
-            {move || view! { <FieldMessage id=error_id.clone() field=path.get() error /> }}
+            {part(move || view! { <FieldMessage id=error_id.clone() field=path.get() error /> })}
         </fieldset>
     }
     .into_any()
@@ -74,7 +75,7 @@ fn StrategyOption(
         (!missing.is_empty()).then(|| words::AGENT_CANNOT.with(lang(), &[("nodes", &nodes)]))
     });
     view! {
-        <div class="option" class:chosen=chosen class:impossible=move || cannot.with(Option::is_some)>
+        <div class="option" class:chosen=chosen class:impossible=follow(move || cannot.with(Option::is_some))>
             <input
                 type="radio"
                 id=id.clone()
@@ -82,14 +83,14 @@ fn StrategyOption(
                 value=strategy.as_str().to_owned()
                 aria-describedby=format!("{id}-when")
                 data-testid=testid::of(testid::EDITOR_STRATEGY_OPTION, group, &strategy)
-                disabled=move || cannot.with(Option::is_some) && !chosen()
+                disabled=follow(move || cannot.with(Option::is_some) && !chosen())
                 prop:checked=chosen
                 on:change=move |_| value.set(own.get_value())
             />
-            <label for=id.clone()>{label}</label>
+            <label for=id.clone()>{phrase(label)}</label>
             <p class="hint" id=format!("{id}-when")>
                 {t(say::when(&strategy))}
-                <span class="cannot">{move || cannot.get().map(|why| format!(" {why}"))}</span>
+                <span class="cannot">{phrase(move || cannot.get().map(|why| format!(" {why}")))}</span>
             </p>
         </div>
     }

@@ -4,6 +4,7 @@ use crate::api::{ApiError, client};
 use crate::i18n::{common, editor, errors, forwards as words, lang, lang_now, strategy as say, t};
 use crate::pages::names::{Names, use_names};
 use crate::pages::question::closes;
+use crate::reactive::{Memo, RwSignal, Show, Signal, part};
 use crate::ui::button::Submit;
 use crate::ui::field::said;
 use crate::ui::{
@@ -38,7 +39,7 @@ pub fn ForwardDialog(asked: RwSignal<Option<Editing>>, tunnels: Tunnels) -> AnyV
     });
     view! {
         <Dialog open title>
-            {move || asked.get().map(|editing| view! { <ForwardForm editing tunnels open /> })}
+            {part(move || asked.get().map(|editing| view! { <ForwardForm editing tunnels open /> }))}
         </Dialog>
     }
     .into_any()

@@ -6,6 +6,7 @@ use crate::i18n::{forwards as words, lang};
 use crate::pages::diagnose::{DiagnoseDialog, Subject};
 use crate::pages::loaded::loaded;
 use crate::pages::names::use_names;
+use crate::reactive::{Memo, RwSignal, Show, each, phrase};
 use crate::ui::field::said;
 use crate::ui::search::{SearchBox, matches};
 use crate::ui::{Button, Empty, Heading, Icon, LinkButton, Look};
@@ -91,9 +92,9 @@ fn Rows(tunnels: Tunnels, asked: Asked) -> AnyView {
                 <SearchBox value=search hint=words::SEARCH_HINT testid="forward-search" />
             </div>
             <ul class="rows forwards">
-                <For each=move || found.get() key=|forward| (forward.id, Arc::as_ptr(forward) as usize) let:forward>
+                {each(move || found.get(), |forward| (forward.id.0, Arc::as_ptr(forward) as usize), move |forward| view! {
                     <ForwardRow forward tunnels asked />
-                </For>
+                }.into_any())}
             </ul>
             <Show when=move || found.with(Vec::is_empty)>
                 <Empty text=words::NONE_FOUND />
@@ -109,7 +110,7 @@ fn NoForwards(tunnels: Tunnels, asked: Asked) -> AnyView {
     view! {
         <Empty text=words::EMPTY hint=words::EMPTY_HINT>
             <Show when=move || no_tunnel.get() fallback=move || view! { <NewForward tunnels asked /> }>
-                <p>{move || words::EMPTY_NEEDS_TUNNEL.say(lang())}</p>
+                <p>{phrase(move || words::EMPTY_NEEDS_TUNNEL.say(lang()))}</p>
                 <LinkButton text=crate::i18n::tunnels::NEW href="/tunnels/new" />
             </Show>
         </Empty>

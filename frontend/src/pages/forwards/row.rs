@@ -8,6 +8,7 @@ use crate::pages::diagnose::Subject;
 use crate::pages::names::use_names;
 use crate::pages::question::closes;
 use crate::pages::tunnels::row::Deployment;
+use crate::reactive::{RwSignal, Show, Signal, StoredValue, phrase};
 use crate::ui::field::said;
 use crate::ui::{Button, Chip, Confirm, CopyButton, Look, Tone, toast};
 use leptos::prelude::*;
@@ -41,7 +42,7 @@ pub fn ForwardRow(forward: Arc<Forward>, tunnels: Tunnels, asked: Asked) -> AnyV
         <li class="row" class:off=!enabled data-testid=testid::with(testid::FORWARD_ROW, id)>
             <div class="row-name">
                 <span class="row-title">{name}</span>
-                <A href=format!("/tunnels/{tunnel}/edit") attr:class="muted">{tunnel_name}</A>
+                <A href=format!("/tunnels/{tunnel}/edit") attr:class="muted">{phrase(tunnel_name)}</A>
             </div>
             <div class="row-path">
                 <span class="addresses" data-testid=testid::with(testid::FORWARD_ADDRESS, id)>{addresses}</span>
@@ -147,10 +148,10 @@ pub fn DeleteForward(asked: RwSignal<Option<Arc<Forward>>>) -> AnyView {
     };
     view! {
         <Confirm open title=words::DELETE_TITLE action=common::DELETE on_confirm=Callback::new(delete) busy>
-            <p data-testid=testid::DELETE_PREVIEW>{lead}</p>
+            <p data-testid=testid::DELETE_PREVIEW>{phrase(lead)}</p>
             <p class="muted">
                 {t(words::CONNECT_TO)} " "
-                {move || asked.get().map(|forward| forward.addresses.join(", "))}
+                {phrase(move || asked.get().map(|forward| forward.addresses.join(", ")))}
             </p>
         </Confirm>
     }

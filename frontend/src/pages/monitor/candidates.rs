@@ -1,6 +1,7 @@
 use super::words as say;
 use crate::format;
 use crate::i18n::{lang, monitor as words, t};
+use crate::reactive::{Memo, Show, each, follow, part, phrase};
 use crate::ui::chip::exit_class;
 use crate::ui::{Icon, dot, icon};
 use leptos::prelude::*;
@@ -40,13 +41,13 @@ pub fn Candidates(owner: NodeId, state: OwnerState) -> AnyView {
                                 {t(words::LEGEND_PENALTY)}
                             </span>
                         </th>
-                        {move || reports_use.get().then(|| view! { <th scope="col" class="number">{t(words::IN_USE)}</th> })}
+                        {part(move || reports_use.get().then(|| view! { <th scope="col" class="number">{t(words::IN_USE)}</th> }))}
                     </tr>
                 </thead>
                 <tbody>
-                    <For each=move || order.get() key=|exit| *exit let:exit>
+                    {each(move || order.get(), |exit| (exit.0, 0), move |exit| view! {
                         <Row owner exit state reports_use />
-                    </For>
+                    }.into_any())}
                 </tbody>
             </table>
         </div>
@@ -97,15 +98,15 @@ fn Row(owner: NodeId, exit: NodeId, state: OwnerState, reports_use: Memo<bool>) 
     view! {
         <tr
             class=exit_class(exit)
-            class:applied=move || applied.get()
+            class:applied=follow(move || applied.get())
             class:failed=failed
             data-testid=testid::of(testid::CANDIDATE_ROW, owner, exit)
             data-rank=rank
-            data-applied=move || applied.get().to_string()
+            data-applied=follow(move || applied.get().to_string())
         >
-            <td class="narrow number">{rank}</td>
+            <td class="narrow number">{phrase(rank)}</td>
             <th scope="row" class="exit-cell">
-                {dot(exit)} {name}
+                {dot(exit)} {phrase(name)}
                 <Show when=move || applied.get()>
                     <span class="chip good" data-testid=testid::with(testid::APPLIED_MARK, owner)>{t(words::APPLIED)}</span>
                 </Show>
@@ -113,10 +114,10 @@ fn Row(owner: NodeId, exit: NodeId, state: OwnerState, reports_use: Memo<bool>) 
                     <span class="chip neutral">{icon(Icon::Pin)} {t(words::PINNED)}</span>
                 </Show>
             </th>
-            <td><span class="cell-label">{t(words::LEG_A)}</span> {leg_a}</td>
-            <td><span class="cell-label">{t(words::LEG_B)}</span> {leg_b}</td>
-            <td class="score-column" data-testid=testid::of(testid::CANDIDATE_SCORE, owner, exit)>{score}</td>
-            {usage}
+            <td><span class="cell-label">{t(words::LEG_A)}</span> {part(leg_a)}</td>
+            <td><span class="cell-label">{t(words::LEG_B)}</span> {part(leg_b)}</td>
+            <td class="score-column" data-testid=testid::of(testid::CANDIDATE_SCORE, owner, exit)>{part(score)}</td>
+            {part(usage)}
         </tr>
     }
     .into_any()
@@ -148,7 +149,7 @@ fn score_bar(score: Option<Score>, worst: f64) -> AnyView {
     let Some(score) = score else {
         return view! { <span class="muted">{t(words::NO_SCORE)}</span> }.into_any();
     };
-    let share = |part: f64| format!("{:.2}%", if worst > 0.0 { part / worst * 100.0 } else { 0.0 });
+    let share = |part: f64| format::fixed(if worst > 0.0 { part / worst * 100.0 } else { 0.0 }, 2) + "%";
     let (latency, penalty) = (format::ms(score.latency_ms), format::ms(score.loss_penalty_ms));
     let parts = words::SCORE_PARTS.with(lang(), &[("latency", &latency), ("penalty", &penalty)]);
     let spoken = parts.clone();

@@ -6,6 +6,7 @@ use crate::clock;
 use crate::format;
 use crate::i18n::{lang, monitor as words, t};
 use crate::pages::loaded::loaded;
+use crate::reactive::phrase;
 use crate::ui::chip::exit_class;
 use crate::ui::dot;
 use leptos::prelude::*;
@@ -19,6 +20,9 @@ const SPAN_MS: i64 = 3_600_000;
 const STEP_MS: i64 = 30_000;
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 160.0;
+const VIEW_BOX: &str = "0 0 1000 160";
+/// Lines at half of the height and at the bottom.
+const GRID: &str = "M0 80H1000M0 159H1000";
 
 /// The chart, per owner when there are several: the way to an exit differs between them.
 #[component]
@@ -55,7 +59,7 @@ pub fn History(shared: Monitored) -> AnyView {
     let last = move || words::HISTORY_LAST.with(lang(), &[("time", &format::duration(SPAN_MS, lang()))]);
     view! {
         <section class="card">
-            <h2>{t(words::HISTORY_TITLE)} " " <span class="muted small">{last}</span></h2>
+            <h2>{t(words::HISTORY_TITLE)} " " <span class="muted small">{phrase(last)}</span></h2>
             {loaded(history, move || content().into_any())}
         </section>
     }
@@ -112,8 +116,8 @@ fn chart(lines: &BTreeMap<NodeId, Line>, to: WallMs, shared: Monitored) -> AnyVi
     view! {
         <div class="chart">
             <span class="chart-top number">{format::ms(highest)}</span>
-            <svg viewBox=format!("0 0 {WIDTH} {HEIGHT}") preserveAspectRatio="none">
-                <path class="grid" d=format!("M0 {0}H{WIDTH}M0 {1}H{WIDTH}", HEIGHT / 2.0, HEIGHT - 1.0)></path>
+            <svg viewBox=VIEW_BOX preserveAspectRatio="none">
+                <path class="grid" d=GRID></path>
                 {drawn}
             </svg>
             <ul class="chart-keys">{keys}</ul>
@@ -131,7 +135,10 @@ fn path(line: &Line, to: WallMs, highest: f64) -> String {
             Some(ms) => {
                 let x = (at - (to - SPAN_MS)) as f64 / SPAN_MS as f64 * WIDTH;
                 let y = HEIGHT - 2.0 - ms / highest * (HEIGHT - 6.0);
-                out.push_str(&format!("{}{x:.1} {y:.1}", if drawing { 'L' } else { 'M' }));
+                out.push(if drawing { 'L' } else { 'M' });
+                out.push_str(&format::fixed(x, 1));
+                out.push(' ');
+                out.push_str(&format::fixed(y, 1));
                 drawing = true;
             }
             None => drawing = false,

@@ -4,6 +4,7 @@ use crate::api::live::use_live;
 use crate::api::{ApiError, client};
 use crate::format;
 use crate::i18n::{common, errors, lang, monitor as words, reason, t};
+use crate::reactive::{Effect, RwSignal, Show, Signal, each, phrase};
 use crate::ui::chip::exit_class;
 use crate::ui::{Button, Problem};
 use leptos::prelude::*;
@@ -63,9 +64,9 @@ pub fn DecisionLog(shared: Monitored) -> AnyView {
                 <Problem text on_retry=Callback::new(move |()| fetch(None)) />
             </Show>
             <ol class="log">
-                <For each=move || entries.get() key=|entry| entry.id let:entry>
+                {each(move || entries.get(), |entry| (entry.id, 0), move |entry| view! {
                     <Entry shared entry />
-                </For>
+                }.into_any())}
             </ol>
             <Show when=move || loaded.get() && entries.with(Vec::is_empty)>
                 <p class="muted">{t(words::LOG_EMPTY)}</p>
@@ -102,10 +103,10 @@ fn Entry(shared: Monitored, entry: Arc<DecisionLogEntry>) -> AnyView {
     let at = entry.at;
     view! {
         <li class=format!("log-entry {colour}") data-testid=testid::with(testid::LOG_ENTRY, id) data-code=code>
-            <time>{move || format::date_time(at, lang())}</time>
+            <time>{phrase(move || format::date_time(at, lang()))}</time>
             <span class="log-owner">{entry.owner_name.clone()}</span>
             <span class="log-code">{t(reason::short(code))}</span>
-            <span class="log-text">{sentence}</span>
+            <span class="log-text">{phrase(sentence)}</span>
         </li>
     }
     .into_any()

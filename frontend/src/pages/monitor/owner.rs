@@ -4,6 +4,7 @@ use super::pin::PinLine;
 use super::words as say;
 use crate::format;
 use crate::i18n::{lang, monitor as words, reason, t};
+use crate::reactive::{Memo, follow, part, phrase};
 use crate::ui::chip::{OnlineMark, exit_class};
 use crate::ui::dot;
 use leptos::prelude::*;
@@ -24,7 +25,7 @@ pub fn OwnerCard(shared: Monitored, owner: NodeId) -> AnyView {
         <article class="card owner" data-testid=testid::with(testid::OWNER_CARD, owner)>
             <Head shared owner state />
             <ReasonText shared owner state />
-            {move || view! { <PinLine shared owner pin=pin.get() /> }}
+            {part(move || view! { <PinLine shared owner pin=pin.get() /> })}
             <Candidates owner state />
             <Facts shared owner state />
         </article>
@@ -60,12 +61,12 @@ fn Head(shared: Monitored, owner: NodeId, state: OwnerState) -> AnyView {
         <header class="owner-head">
             <div>
                 <span class="muted">{t(words::OWNER)}</span>
-                <h2>{move || name.get()}</h2>
-                {move || view! { <OnlineMark online=online.get() /> }}
+                <h2>{phrase(move || name.get())}</h2>
+                {part(move || view! { <OnlineMark online=online.get() /> })}
             </div>
             <div class="owner-applied">
                 <span class="muted">{t(words::APPLIED)}</span>
-                {applied}
+                {part(applied)}
             </div>
         </header>
     }
@@ -82,9 +83,9 @@ fn ReasonText(shared: Monitored, owner: NodeId, state: OwnerState) -> AnyView {
         Some(reason::sentence_at(&state.reason, lang(), &|id| exit_name(&state, shared, id), elapsed))
     };
     view! {
-        <p class=move || format!("reason {}", reason_class(code.get())) data-code=move || code.get()
+        <p class=follow(move || format!("reason {}", reason_class(code.get()))) data-code=follow(move || code.get())
             data-testid=testid::with(testid::OWNER_REASON, owner)>
-            {text}
+            {phrase(text)}
         </p>
     }
     .into_any()
@@ -109,23 +110,23 @@ fn Facts(shared: Monitored, owner: NodeId, state: OwnerState) -> AnyView {
         <dl class="facts">
             <div>
                 <dt>{t(words::PENDING)}</dt>
-                <dd data-testid=testid::with(testid::OWNER_PENDING, owner)>{say(pending)}</dd>
+                <dd data-testid=testid::with(testid::OWNER_PENDING, owner)>{phrase(say(pending))}</dd>
             </div>
             <div>
                 <dt>{t(words::COOLDOWN)}</dt>
-                <dd data-testid=testid::with(testid::OWNER_COOLDOWN, owner)>{say(cooldown)}</dd>
+                <dd data-testid=testid::with(testid::OWNER_COOLDOWN, owner)>{phrase(say(cooldown))}</dd>
             </div>
             <div>
                 <dt>{t(words::LAST_SWITCH)}</dt>
-                <dd data-testid=testid::with(testid::OWNER_LAST_SWITCH, owner)>{say(last_switch)}</dd>
+                <dd data-testid=testid::with(testid::OWNER_LAST_SWITCH, owner)>{phrase(say(last_switch))}</dd>
             </div>
             <div>
                 <dt>{t(words::EVALUATED)}</dt>
-                <dd>{say(evaluated)}</dd>
+                <dd>{phrase(say(evaluated))}</dd>
             </div>
             <div class="wide">
                 <dt>{t(words::ORDER)}</dt>
-                <dd>{say(order)}</dd>
+                <dd>{phrase(say(order))}</dd>
             </div>
         </dl>
     }

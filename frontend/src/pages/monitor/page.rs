@@ -9,6 +9,7 @@ use crate::i18n::{common, lang, monitor as words};
 use crate::pages::loaded::loaded;
 use crate::pages::names::{Names, use_names};
 use crate::pages::shell::NotFound;
+use crate::reactive::{Effect, Memo, RwSignal, Show, Signal, each, part, phrase};
 use crate::ui::field::said;
 use crate::ui::ticker::every_second;
 use crate::ui::{Alert, Button, Chip, Empty, Heading, Icon, LinkButton, Tone};
@@ -28,7 +29,7 @@ pub fn MonitorPage() -> AnyView {
         Some(id) => view! { <Monitor id /> }.into_any(),
         None => view! { <NotFound /> }.into_any(),
     };
-    view! { {screen} }.into_any()
+    part(screen)
 }
 
 /// What the parts of the monitor share.
@@ -53,7 +54,7 @@ fn Monitor(id: TunnelId) -> AnyView {
     let decisions = Feed::new(move || client::decisions(id));
     let shared =
         Monitored { id, decisions, names: use_names(), now: every_second(), pin: RwSignal::new(None) };
-    Effect::new(move |before: Option<()>| {
+    Effect::with_before(move |before: Option<()>| {
         live.decisions.track();
         if before.is_some() {
             decisions.refresh();
@@ -107,9 +108,9 @@ fn Decisions(shared: Monitored) -> AnyView {
             <Empty text=words::NO_OWNERS />
         </Show>
         <div class="owners">
-            <For each=move || owners.get() key=|id| *id let:owner>
+            {each(move || owners.get(), |id| (id.0, 0), move |owner| view! {
                 <OwnerCard shared owner />
-            </For>
+            }.into_any())}
         </div>
         <History shared />
         <DecisionLog shared />
@@ -129,7 +130,7 @@ fn NotBest(shared: Monitored) -> AnyView {
     let text = said(words::NOT_BEST);
     view! {
         <Show when=move || not_best.get()>
-            <Alert><p>{move || text.get()}</p></Alert>
+            <Alert><p>{phrase(move || text.get())}</p></Alert>
         </Show>
     }
     .into_any()

@@ -6,6 +6,7 @@ use crate::clock;
 use crate::format;
 use crate::i18n::{common, errors, lang, lang_now, monitor as words, t};
 use crate::pages::question::closes;
+use crate::reactive::{RwSignal, Show, Signal, part, phrase};
 use crate::ui::button::Submit;
 use crate::ui::field::said;
 use crate::ui::{
@@ -41,7 +42,7 @@ pub fn PinDialog(shared: Monitored) -> AnyView {
     let open = closes(shared.pin);
     view! {
         <Dialog open title=said(words::PIN_TITLE)>
-            {move || shared.pin.get().map(|subject| view! { <PinForm shared subject open /> })}
+            {part(move || shared.pin.get().map(|subject| view! { <PinForm shared subject open /> }))}
         </Dialog>
     }
     .into_any()
@@ -181,7 +182,7 @@ pub fn PinLine(shared: Monitored, owner: NodeId, pin: Option<PinRecord>) -> AnyV
     view! {
         <div class="pin-line">
             {icon(Icon::Pin)}
-            <span>{text}</span>
+            <span>{phrase(text)}</span>
             <Show when=may_write>
                 <Button text=words::UNPIN look=Look::Quiet on_press=Callback::new(remove)
                     testid=testid::with(testid::UNPIN, owner) />

@@ -5,6 +5,7 @@ use crate::api::{Feed, client};
 use crate::i18n::{Text, common, errors, lang, lang_now, nodes as words, t};
 use crate::pages::loaded::loaded;
 use crate::pages::question::closes;
+use crate::reactive::{Effect, RwSignal, Signal, part, phrase};
 use crate::ui::{Confirm, toast};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -38,7 +39,7 @@ pub fn DeleteNode(asked: RwSignal<Option<Arc<Node>>>) -> AnyView {
     view! {
         <Confirm open title=words::DELETE_TITLE action=common::DELETE on_confirm=Callback::new(delete)
             busy=Signal::derive(move || busy.get() || in_use.get())>
-            {move || asked.get().map(|node| view! { <Preview node in_use /> })}
+            {part(move || asked.get().map(|node| view! { <Preview node in_use /> }))}
         </Confirm>
     }
     .into_any()
@@ -63,7 +64,7 @@ fn Preview(node: Arc<Node>, in_use: RwSignal<bool>) -> AnyView {
         .into_any()
     };
     view! {
-        <p>{lead}</p>
+        <p>{phrase(lead)}</p>
         <div data-testid=testid::DELETE_PREVIEW>{loaded(preview, move || lost().into_any())}</div>
     }
     .into_any()
@@ -104,7 +105,7 @@ pub fn RotateSecret(asked: Asked) -> AnyView {
     };
     view! {
         <Confirm open title=words::ROTATE_TITLE action=words::ROTATE on_confirm=Callback::new(rotate) busy>
-            <p>{hint}</p>
+            <p>{phrase(hint)}</p>
         </Confirm>
     }
     .into_any()

@@ -2,6 +2,7 @@ use crate::api::{Feed, client};
 use crate::i18n::{common, lang, nodes as words, t};
 use crate::pages::loaded::loaded;
 use crate::pages::question::closes;
+use crate::reactive::{RwSignal, Signal, part};
 use crate::ui::{Button, CopyBox, Dialog, Look};
 use leptos::prelude::*;
 use shared::ids::NodeId;
@@ -28,7 +29,7 @@ pub fn InstallDialog(asked: RwSignal<Option<Installing>>) -> AnyView {
     });
     view! {
         <Dialog open title wide=true>
-            {move || asked.get().map(|installing| view! { <Command installing /> })}
+            {part(move || asked.get().map(|installing| view! { <Command installing /> }))}
             <footer class="dialog-foot">
                 <Button text=common::CLOSE look=Look::Primary on_press=Callback::new(move |()| open.set(false))
                     testid=testid::CANCEL />

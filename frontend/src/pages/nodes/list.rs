@@ -6,6 +6,7 @@ use crate::api::session::may_write;
 use crate::format;
 use crate::i18n::{common, lang, nodes as words, t};
 use crate::pages::loaded::loaded;
+use crate::reactive::{Memo, RwSignal, Show, StoredValue, each, phrase};
 use crate::ui::chip::OnlineMark;
 use crate::ui::field::said;
 use crate::ui::search::{SearchBox, matches};
@@ -92,9 +93,9 @@ fn Rows(asked: Asked) -> AnyView {
                 <SearchBox value=search hint=common::SEARCH testid="node-search" />
             </div>
             <ul class="rows nodes">
-                <For each=move || found.get() key=|node| (node.id, Arc::as_ptr(node) as usize) let:node>
+                {each(move || found.get(), |node| (node.id.0, Arc::as_ptr(node) as usize), move |node| view! {
                     <NodeRow node asked />
-                </For>
+                }.into_any())}
             </ul>
             <Show when=move || found.with(Vec::is_empty)>
                 <Empty text=words::NONE_FOUND />
@@ -135,10 +136,10 @@ fn NodeRow(node: Arc<Node>, asked: Asked) -> AnyView {
             </div>
             <div class="node-state">
                 <OnlineMark online testid=testid::with(testid::NODE_STATE, id) />
-                <span class="muted small">{last_seen}</span>
+                <span class="muted small">{phrase(last_seen)}</span>
             </div>
             <div class="node-version">
-                <span class="number">{version}</span>
+                <span class="number">{phrase(version)}</span>
                 <span class="muted small">{port_range}</span>
             </div>
             <div class="row-actions">

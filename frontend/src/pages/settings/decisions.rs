@@ -2,6 +2,7 @@ use crate::api::session::may_write;
 use crate::api::{ApiError, Feed, client};
 use crate::format;
 use crate::i18n::{common, editor, errors, lang, lang_now, settings as words, t};
+use crate::reactive::{Memo, RwSignal, Show, Signal};
 use crate::ui::button::Submit;
 use crate::ui::field::said;
 use crate::ui::{
@@ -85,7 +86,7 @@ fn number_of(range: &Range, text: &str) -> Result<Value, FieldError> {
     };
     let text = text.trim();
     if FRACTIONS.contains(&range.field) {
-        let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+        let number = serde_json::from_str::<Value>(text).ok().and_then(|number| number.as_f64());
         let number =
             number.ok_or_else(|| FieldError::new(range.field, "number_invalid", "write a number"))?;
         return Ok(Value::from(number));

@@ -8,6 +8,7 @@ use crate::api::live::use_live;
 use crate::api::{Feed, client};
 use crate::i18n::settings as words;
 use crate::pages::loaded::loaded;
+use crate::reactive::Effect;
 use crate::ui::Heading;
 use crate::ui::field::said;
 use leptos::prelude::*;
@@ -17,7 +18,7 @@ use leptos::prelude::*;
 pub fn SettingsPage() -> AnyView {
     let live = use_live();
     let stored = Feed::new(client::settings);
-    Effect::new(move |before: Option<()>| {
+    Effect::with_before(move |before: Option<()>| {
         live.settings.track();
         if before.is_some() {
             stored.refresh();

@@ -3,6 +3,7 @@ use crate::api::{Feed, client};
 use crate::i18n::{common, errors, lang, lang_now, t, tunnels as words};
 use crate::pages::loaded::loaded;
 use crate::pages::question::closes;
+use crate::reactive::{RwSignal, part, phrase};
 use crate::ui::{Confirm, toast};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -35,7 +36,7 @@ pub fn DeleteTunnel(asked: RwSignal<Option<Arc<Tunnel>>>) -> AnyView {
     };
     view! {
         <Confirm open title=words::DELETE_TITLE action=common::DELETE on_confirm=Callback::new(delete) busy>
-            {move || asked.get().map(|tunnel| view! { <Preview tunnel /> })}
+            {part(move || asked.get().map(|tunnel| view! { <Preview tunnel /> }))}
         </Confirm>
     }
     .into_any()
@@ -56,7 +57,7 @@ fn Preview(tunnel: Arc<Tunnel>) -> AnyView {
         view! { <p>{t(words::DELETE_FORWARDS)}</p> <ul class="names">{names}</ul> }.into_any()
     };
     view! {
-        <p>{lead}</p>
+        <p>{phrase(lead)}</p>
         <div data-testid=testid::DELETE_PREVIEW>{loaded(preview, move || lost().into_any())}</div>
     }
     .into_any()

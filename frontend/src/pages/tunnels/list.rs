@@ -6,6 +6,7 @@ use crate::i18n::{common, lang, tunnels as words};
 use crate::pages::diagnose::{DiagnoseDialog, Subject};
 use crate::pages::loaded::loaded;
 use crate::pages::names::{Names, use_names};
+use crate::reactive::{Memo, RwSignal, Show, Signal, each, phrase};
 use crate::ui::field::said;
 use crate::ui::search::{SearchBox, matches};
 use crate::ui::{Empty, Heading, Icon, LinkButton, Look};
@@ -75,9 +76,9 @@ fn Rows(search: RwSignal<String>, names: Names, asked: Asked) -> AnyView {
                 <SearchBox value=search hint=words::SEARCH_HINT testid=testid::TUNNEL_SEARCH />
             </div>
             <ul class="rows tunnels">
-                <For each=shown key=|tunnel| (tunnel.id, Arc::as_ptr(tunnel) as usize) let:tunnel>
+                {each(shown, |tunnel| (tunnel.id.0, Arc::as_ptr(tunnel) as usize), move |tunnel| view! {
                     <TunnelRow tunnel names asked />
-                </For>
+                }.into_any())}
             </ul>
             <Show when=move || count.get() == 0>
                 <Empty text=words::NONE_FOUND />
@@ -85,7 +86,7 @@ fn Rows(search: RwSignal<String>, names: Names, asked: Asked) -> AnyView {
             <Show when=move || !all_rows.get() && { count.get() > FIRST_ROWS }>
                 <p class="more">
                     <button type="button" class="button" on:click=move |_| all_rows.set(true)>
-                        {move || more.get()}
+                        {phrase(move || more.get())}
                     </button>
                 </p>
             </Show>

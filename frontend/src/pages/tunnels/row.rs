@@ -5,6 +5,7 @@ use crate::api::session::may_write;
 use crate::i18n::{common, errors, lang, lang_now, strategy, t, tunnels as words};
 use crate::pages::diagnose::Subject;
 use crate::pages::names::Names;
+use crate::reactive::{Show, Signal, StoredValue, part, phrase};
 use crate::ui::{Button, Chip, LinkButton, Look, Tone, dot, toast};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -123,7 +124,7 @@ pub fn Deployment(id: String, enabled: bool, deployment: Vec<NodeDeployment>, na
                 view! {
                     <li>
                         <span class=format!("state-word {}", tone.class())>{t(word)}</span>
-                        <span>{move || names.of(node.node_id)}</span>
+                        <span>{phrase(move || names.of(node.node_id))}</span>
                         {node.reason.map(|reason| view! { <span class="muted">{reason}</span> })}
                     </li>
                 }
@@ -133,7 +134,7 @@ pub fn Deployment(id: String, enabled: bool, deployment: Vec<NodeDeployment>, na
     view! {
         <details class="deployment">
             <summary><Chip text tone=tone testid=id /></summary>
-            <ul>{list}</ul>
+            <ul>{part(list)}</ul>
         </details>
     }
     .into_any()
@@ -161,7 +162,7 @@ fn group_of(group: &Group, names: Names, is_exit: bool) -> AnyView {
     view! {
         <span class="step">
             {shown}
-            {several.then(|| view! { <span class="how">{move || strategy::label(&how, lang())}</span> })}
+            {several.then(|| view! { <span class="how">{phrase(move || strategy::label(&how, lang()))}</span> })}
         </span>
     }
     .into_any()
@@ -169,13 +170,13 @@ fn group_of(group: &Group, names: Names, is_exit: bool) -> AnyView {
 
 fn node_names(nodes: Vec<NodeId>, names: Names) -> AnyView {
     let text = move || nodes.iter().map(|id| names.of(*id)).collect::<Vec<_>>().join(", ");
-    view! { <span>{text}</span> }.into_any()
+    view! { <span>{phrase(text)}</span> }.into_any()
 }
 
 fn exit_names(nodes: Vec<NodeId>, names: Names) -> AnyView {
     nodes
         .into_iter()
-        .map(|id| view! { <span class="exit-name">{dot(id)} {move || names.of(id)}</span> })
+        .map(|id| view! { <span class="exit-name">{dot(id)} {phrase(move || names.of(id))}</span> })
         .collect_view()
         .into_any()
 }
