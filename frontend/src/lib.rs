@@ -13,7 +13,6 @@ pub mod format;
 pub mod i18n;
 pub mod pages;
 pub mod reactive;
-pub mod router;
 pub mod theme;
 pub mod ui;
 

@@ -1,8 +1,8 @@
 use super::icon::{Icon, icon};
 use crate::i18n::{Text, t};
-use crate::reactive::Signal;
-use crate::router::A;
+use crate::reactive::{Signal, follow};
 use leptos::prelude::*;
+use leptos_router::components::A;
 
 /// How much a button stands out.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -19,8 +19,7 @@ pub enum Look {
 }
 
 impl Look {
-    /// The class that makes it so.
-    pub fn class(self) -> &'static str {
+    pub(super) fn class(self) -> &'static str {
         match self {
             Look::Primary => "button primary",
             Look::Plain => "button",
@@ -53,8 +52,8 @@ pub fn Button(
             class=look.class()
             class:bare=bare
             aria-label=spoken
-            title=move || bare.then(|| label.map_or_else(|| t(text)().to_owned(), |label| label.get()))
-            disabled=move || disabled.get()
+            title=follow(move || bare.then(|| label.map_or_else(|| t(text)().to_owned(), |label| label.get())))
+            disabled=follow(move || disabled.get())
             data-testid=testid
             on:click=move |_| on_press.run(())
         >
@@ -73,8 +72,8 @@ pub fn Submit(
     #[prop(optional, into)] testid: String,
 ) -> AnyView {
     view! {
-        <button type="submit" class=Look::Primary.class() disabled=move || busy.get() data-testid=testid
-            aria-busy=move || busy.get().to_string()>
+        <button type="submit" class=Look::Primary.class() disabled=follow(move || busy.get()) data-testid=testid
+            aria-busy=follow(move || busy.get().to_string())>
             {t(text)}
         </button>
     }
@@ -91,7 +90,7 @@ pub fn LinkButton(
     #[prop(optional, into)] testid: String,
 ) -> AnyView {
     view! {
-        <A href class=look.class() testid>
+        <A href=href attr:class=look.class() attr:data-testid=testid>
             {icon_of.map(icon)}
             <span>{t(text)}</span>
         </A>

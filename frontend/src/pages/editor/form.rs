@@ -246,14 +246,12 @@ impl Form {
     }
 
     /// All nodes of the tunnel, for not offering one twice.
-    pub fn used(&self) -> Vec<NodeId> {
-        let mut used = Vec::new();
-        let mut add = |members: &[Member]| used.extend(members.iter().map(|member| member.node));
-        self.entry.with(|members| add(members));
+    pub fn used(&self) -> BTreeSet<NodeId> {
+        let mut used: BTreeSet<NodeId> = self.entry.get().iter().map(|member| member.node).collect();
         if self.kind.get() == TunnelType::Tunnel {
-            self.exit.members.with(|members| add(members));
+            used.extend(self.exit.members.get().iter().map(|member| member.node));
             for hop in self.hops.get() {
-                hop.members.with(|members| add(members));
+                used.extend(hop.members.get().iter().map(|member| member.node));
             }
         }
         used

@@ -42,11 +42,7 @@ pub fn ForwardList() -> AnyView {
         Asked { edit: RwSignal::new(None), delete: RwSignal::new(None), diagnose: RwSignal::new(None) };
     let tunnels: Tunnels = Memo::new(move |_| {
         let all = live.tunnels.get().unwrap_or_default();
-        let mut index = BTreeMap::new();
-        for tunnel in all.iter() {
-            index.insert(tunnel.id, tunnel.clone());
-        }
-        Arc::new(index)
+        Arc::new(all.iter().map(|tunnel| (tunnel.id, tunnel.clone())).collect())
     });
     view! {
         <Heading text=said(words::TITLE)>

@@ -51,7 +51,7 @@ pub fn DecisionLog(shared: Monitored) -> AnyView {
             }
         });
     };
-    Effect::run(move || {
+    Effect::new(move || {
         live.decisions.track();
         fetch(None);
     });
