@@ -6,10 +6,9 @@ use crate::i18n::{errors, lang};
 use crate::pages::{self, names};
 use crate::reactive::{Effect, Memo, Signal, part};
 use crate::ui::{Loading, Problem, toast};
-use crate::{browser, i18n};
+use crate::{browser, i18n, router};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use leptos_router::components::Router;
 use std::sync::Arc;
 
 #[derive(Clone, PartialEq)]
@@ -28,13 +27,14 @@ pub fn App() -> impl IntoView {
     provide_context(live);
     live.follow_visibility();
     names::provide(live);
-    Effect::new(|| browser::set_root_attribute("lang", Some(lang().tag())));
-    Effect::new(move || match session::current() {
+    Effect::run(|| browser::set_root_attribute("lang", Some(lang().tag())));
+    Effect::run(move || match session::current() {
         Session::Active(_) => live.connect(),
         Session::Checking | Session::Unreachable(_) | Session::Anonymous | Session::Expired(_) => {
             live.disconnect();
         }
     });
+    router::follow_history();
     check_session();
     let screen = Memo::new(|_| match session::current() {
         Session::Checking => Screen::Checking,
@@ -43,7 +43,6 @@ pub fn App() -> impl IntoView {
         Session::Active(_) | Session::Expired(_) => Screen::Inside,
     });
     view! {
-        <Router>
             {part(move || match screen.get() {
                 Screen::Checking => view! { <Loading /> }.into_any(),
                 Screen::Unreachable(error) => {
@@ -54,7 +53,6 @@ pub fn App() -> impl IntoView {
                 Screen::Inside => view! { <pages::shell::Shell /> }.into_any(),
             })}
             <toast::ToastRegion />
-        </Router>
     }
 }
 

@@ -13,6 +13,7 @@ pub mod format;
 pub mod i18n;
 pub mod pages;
 pub mod reactive;
+pub mod router;
 pub mod theme;
 pub mod ui;
 

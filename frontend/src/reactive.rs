@@ -307,8 +307,7 @@ pub struct Effect;
 
 impl Effect {
     /// From what is to be done.
-    #[expect(clippy::new_ret_no_self, reason = "reads like the effect of Leptos that it stands for")]
-    pub fn new(act: impl FnMut() + 'static) {
+    pub fn run(act: impl FnMut() + 'static) {
         let act: Box<dyn FnMut()> = Box::new(act);
         leptos::Effect::new(act);
     }
@@ -316,7 +315,7 @@ impl Effect {
     /// From what is to be done, with what it returned the time before.
     pub fn with_before<T: 'static>(mut act: impl FnMut(Option<T>) -> T + 'static) {
         let mut before = None;
-        Self::new(move || before = Some(act(before.take())));
+        Self::run(move || before = Some(act(before.take())));
     }
 }
 
@@ -360,11 +359,6 @@ impl<T: Words> Words for Option<T> {
 pub fn phrase<W: Words>(say: impl Fn() -> W + Send + 'static) -> leptos::AnyView {
     let say: Box<dyn Fn() -> String + Send> = Box::new(move || say().words());
     say.into_any()
-}
-
-/// The value of an attribute that follows what it read.
-pub fn follow<V>(read: impl Fn() -> V + Send + 'static) -> Box<dyn Fn() -> V + Send> {
-    Box::new(read)
 }
 
 /// Draws one row per item; a row stays as long as its item's key is there.

@@ -2,7 +2,7 @@ use crate::api::session::{self, Session};
 use crate::api::{ApiError, client};
 use crate::format;
 use crate::i18n::{Lang, common, errors, lang, t};
-use crate::reactive::{Effect, RwSignal, Signal, follow, phrase};
+use crate::reactive::{Effect, RwSignal, Signal, phrase};
 use crate::ui::TextField;
 use crate::ui::button::Submit;
 use leptos::prelude::*;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The screen for somebody who is not logged in. The address stays: after the login its screen comes.
 #[component]
 pub fn LoginPage() -> AnyView {
-    Effect::new(|| document().set_title(&format!("{} · ExitPilot", t(common::LOGIN_TITLE)())));
+    Effect::run(|| document().set_title(&format!("{} · ExitPilot", t(common::LOGIN_TITLE)())));
     view! {
         <main class="login">
             <section class="login-card">
@@ -95,7 +95,7 @@ pub fn LoginForm(#[prop(into)] username: String) -> AnyView {
 fn LanguageLinks() -> AnyView {
     let links = Lang::ALL.map(|choice| {
         view! {
-            <button type="button" class="link" lang=choice.tag() aria-pressed=follow(move || (lang() == choice).to_string())
+            <button type="button" class="link" lang=choice.tag() aria-pressed=move || (lang() == choice).to_string()
                 data-testid=testid::with(testid::LANGUAGE, choice.tag()) on:click=move |_| crate::i18n::choose(choice)>
                 {choice.own_name()}
             </button>

@@ -11,15 +11,30 @@ use std::sync::Arc;
 
 /// All nodes by id, as far as they are known.
 #[derive(Clone, Copy)]
-pub struct Names(Memo<Arc<BTreeMap<NodeId, Arc<Node>>>>);
+pub struct Names {
+    nodes: Memo<Arc<BTreeMap<NodeId, Arc<Node>>>>,
+    /// Changes only when a name does, and not whenever a node goes online.
+    names: Memo<Arc<BTreeMap<NodeId, String>>>,
+}
 
 /// Makes [`use_names`] possible on every screen.
 pub fn provide(live: Live) {
-    let index = Memo::new(move |_| {
+    let nodes = Memo::new(move |_| {
         let nodes = live.nodes.get().unwrap_or_default();
-        Arc::new(nodes.iter().map(|node| (node.id, node.clone())).collect())
+        let mut index = BTreeMap::new();
+        for node in nodes.iter() {
+            index.insert(node.id, node.clone());
+        }
+        Arc::new(index)
     });
-    provide_context(Names(index));
+    let names = Memo::new(move |_| {
+        let mut names = BTreeMap::new();
+        for (id, node) in nodes.get().iter() {
+            names.insert(*id, node.name.clone());
+        }
+        Arc::new(names)
+    });
+    provide_context(Names { nodes, names });
 }
 
 /// The page's [`Names`]; fetches the nodes if nobody has yet.
@@ -31,24 +46,22 @@ pub fn use_names() -> Names {
 impl Names {
     /// The name; for a node that is gone, words that say so.
     pub fn of(self, id: NodeId) -> String {
-        self.0.with(|nodes| nodes.get(&id).map(|node| node.name.clone())).unwrap_or_else(|| missing(id))
+        self.names.with(|names| names.get(&id).cloned()).unwrap_or_else(|| missing(id))
     }
 
     /// The node.
     pub fn node(self, id: NodeId) -> Option<Arc<Node>> {
-        self.0.with(|nodes| nodes.get(&id).cloned())
+        self.nodes.with(|nodes| nodes.get(&id).cloned())
     }
 
     /// All nodes by id.
     pub fn all(self) -> Arc<BTreeMap<NodeId, Arc<Node>>> {
-        self.0.get()
+        self.nodes.get()
     }
 
     /// For event handlers.
     pub fn now(self, id: NodeId) -> String {
-        self.0
-            .with_untracked(|nodes| nodes.get(&id).map(|node| node.name.clone()))
-            .unwrap_or_else(|| format!("#{id}"))
+        self.names.with_untracked(|names| names.get(&id).cloned()).unwrap_or_else(|| format!("#{id}"))
     }
 }
 

@@ -6,11 +6,11 @@ use crate::format;
 use crate::i18n::{common, lang, t, tunnels};
 use crate::pages::loaded::Loaded;
 use crate::reactive::{Memo, Show, Signal, part, phrase};
+use crate::router::A;
 use crate::ui::chip::exit_class;
 use crate::ui::field::said;
 use crate::ui::{Heading, Icon, LinkButton, Look, dot, icon};
 use leptos::prelude::*;
-use leptos_router::components::A;
 use shared::api::{BestExitOwner, DecisionState, DeploymentStatus, Tunnel, WallMs};
 use shared::ids::TunnelId;
 use std::sync::Arc;
@@ -74,17 +74,17 @@ fn Counts() -> AnyView {
     };
     view! {
         <div class="counts">
-            <A href="/nodes" attr:class="card count">
+            <A href="/nodes" class="card count">
                 <span class="muted">{t(common::OVERVIEW_NODES)}</span>
                 <span class="count-number number">{phrase(move || nodes.get().0)}</span>
                 <span class="muted">{phrase(move || count(nodes.get().1))}</span>
             </A>
-            <A href="/tunnels" attr:class="card count">
+            <A href="/tunnels" class="card count">
                 <span class="muted">{t(common::OVERVIEW_TUNNELS)}</span>
                 <span class="count-number number">{phrase(move || states.get().total)}</span>
                 <span class="muted">{phrase(states_line)}</span>
             </A>
-            <A href="/forwards" attr:class="card count">
+            <A href="/forwards" class="card count">
                 <span class="muted">{t(common::OVERVIEW_FORWARDS)}</span>
                 <span class="count-number number">{phrase(move || forwards.get().0)}</span>
                 <span class="muted">{phrase(move || count(forwards.get().1))}</span>
@@ -200,17 +200,19 @@ fn Attention(names: Names) -> AnyView {
 type Since = (WallMs, TunnelId, String, BestExitOwner);
 
 fn last_switches(tunnels: &[Arc<Tunnel>]) -> Vec<Since> {
-    let mut all: Vec<Since> = tunnels
-        .iter()
-        .flat_map(|tunnel| {
-            let owners = tunnel.best_exit.iter().flat_map(|best| best.owners.clone());
-            owners.filter_map(|owner| Some((owner.since?, tunnel.id, tunnel.name.clone(), owner)))
-        })
-        .filter(|(_, _, _, owner)| owner.exit_node_id.is_some())
-        .collect();
-    all.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-    all.truncate(LINES);
-    all
+    // Kept in order and short from the start: newest first, then by tunnel.
+    let mut last: Vec<Since> = Vec::new();
+    for tunnel in tunnels {
+        for owner in tunnel.best_exit.iter().flat_map(|best| &best.owners) {
+            let Some(at) = owner.since.filter(|_| owner.exit_node_id.is_some()) else { continue };
+            let place = last.partition_point(|other| (other.0, tunnel.id) >= (at, other.1));
+            if place < LINES {
+                last.insert(place, (at, tunnel.id, tunnel.name.clone(), owner.clone()));
+                last.truncate(LINES);
+            }
+        }
+    }
+    last
 }
 
 #[component]
@@ -237,4 +239,28 @@ fn Switches(names: Names) -> AnyView {
         view! { <ul class="switches">{rows.collect_view()}</ul> }.into_any()
     };
     part(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_switches_come_newest_first_and_not_too_many() {
+        let tunnel = |id: i64, since: i64| -> Arc<Tunnel> {
+            let tunnel = format!(
+                r#"{{"id":{id},"version":1,"name":"t{id}","type":"tunnel","enabled":true,"ipPreference":"auto",
+                    "entry":{{"nodes":[]}},"hops":[],"bestExit":{{"status":"applied","summary":"","owners":[
+                    {{"ownerNodeId":1,"exitNodeId":2,"reason":"switched","since":{since}}},
+                    {{"ownerNodeId":2,"exitNodeId":null,"reason":"no_decision","since":null}}]}}}}"#
+            );
+            Arc::new(serde_json::from_str(&tunnel).unwrap())
+        };
+        let all: Vec<_> = (1..=20).map(|id| tunnel(id, [30, 10, 20][id as usize % 3])).collect();
+        let last = last_switches(&all);
+        let order: Vec<(i64, i64)> = last.iter().map(|(at, id, ..)| (*at, id.0)).collect();
+        assert_eq!(order.len(), LINES);
+        assert_eq!(order[..3], [(30, 3), (30, 6), (30, 9)]);
+        assert_eq!(order[6..8], [(20, 2), (20, 5)]);
+    }
 }

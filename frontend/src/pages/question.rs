@@ -5,7 +5,7 @@ use crate::reactive::{Effect, RwSignal};
 /// The open state of a dialog that shows what is asked; closing it withdraws the question.
 pub fn closes<T: Clone + Send + Sync + 'static>(asked: RwSignal<Option<T>>) -> RwSignal<bool> {
     let open = RwSignal::new(false);
-    Effect::new(move || {
+    Effect::run(move || {
         let wanted = asked.with(Option::is_some);
         if open.get_untracked() != wanted {
             open.set(wanted);

@@ -7,14 +7,12 @@ use crate::api::live::{Connection, use_live};
 use crate::api::session::{self, Session};
 use crate::browser;
 use crate::i18n::{Text, common, t};
-use crate::reactive::{Effect, RwSignal, Show, follow, phrase};
+use crate::reactive::{Effect, Memo, RwSignal, Show, part, phrase};
+use crate::router::{self, A, Screen};
 use crate::ui::field::said;
 use crate::ui::{Dialog, Empty, Icon, LinkButton, icon};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use leptos_router::components::{A, FlatRoutes, Route};
-use leptos_router::hooks::use_location;
-use leptos_router::path;
 use shared::testid;
 
 const SCREENS: [(&str, &str, Text, Icon); 6] = [
@@ -30,15 +28,14 @@ const SCREENS: [(&str, &str, Text, Icon); 6] = [
 #[component]
 pub fn Shell() -> AnyView {
     let menu_open = RwSignal::new(false);
-    let location = use_location();
     // On a phone the menu covers the screen that was just chosen.
-    Effect::new(move || {
-        location.pathname.track();
+    Effect::run(move || {
+        router::path();
         menu_open.set(false);
     });
     view! {
         <a class="skip" href="#content">{t(common::SKIP_TO_CONTENT)}</a>
-        <div class="shell" data-testid=testid::SHELL class:menu-open=follow(move || menu_open.get())>
+        <div class="shell" data-testid=testid::SHELL class:menu-open=move || menu_open.get()>
             <Navigation menu_open />
             <div class="main">
                 <OfflineBanner />
@@ -52,22 +49,22 @@ pub fn Shell() -> AnyView {
     .into_any()
 }
 
+/// The screen of the address. Another tunnel is another screen: nothing of the one before stays.
 #[component]
 fn Screens() -> AnyView {
-    view! {
-        <FlatRoutes fallback=|| view! { <NotFound /> }.into_any()>
-            <Route path=path!("/") view=|| view! { <overview::Overview /> }.into_any() />
-            <Route path=path!("/nodes") view=|| view! { <nodes::list::NodeList /> }.into_any() />
-            <Route path=path!("/forwards") view=|| view! { <forwards::list::ForwardList /> }.into_any() />
-            <Route path=path!("/settings") view=|| view! { <settings::SettingsPage /> }.into_any() />
-            <Route path=path!("/audit") view=|| view! { <audit::AuditPage /> }.into_any() />
-            <Route path=path!("/tunnels") view=|| view! { <tunnels::list::TunnelList /> }.into_any() />
-            <Route path=path!("/tunnels/new") view=|| view! { <editor::NewTunnel /> }.into_any() />
-            <Route path=path!("/tunnels/:id/edit") view=|| view! { <editor::EditTunnel /> }.into_any() />
-            <Route path=path!("/tunnels/:id/monitor") view=|| view! { <monitor::MonitorPage /> }.into_any() />
-        </FlatRoutes>
-    }
-    .into_any()
+    let screen = Memo::new(move |()| Screen::of(&router::path()));
+    part(move || match screen.get() {
+        Screen::Overview => view! { <overview::Overview /> }.into_any(),
+        Screen::Tunnels => view! { <tunnels::list::TunnelList /> }.into_any(),
+        Screen::NewTunnel => view! { <editor::NewTunnel /> }.into_any(),
+        Screen::EditTunnel(id) => view! { <editor::EditTunnel id /> }.into_any(),
+        Screen::Monitor(id) => view! { <monitor::Monitor id /> }.into_any(),
+        Screen::Forwards => view! { <forwards::list::ForwardList /> }.into_any(),
+        Screen::Nodes => view! { <nodes::list::NodeList /> }.into_any(),
+        Screen::Settings => view! { <settings::SettingsPage /> }.into_any(),
+        Screen::Audit => view! { <audit::AuditPage /> }.into_any(),
+        Screen::Unknown => view! { <NotFound /> }.into_any(),
+    })
 }
 
 #[component]
@@ -75,7 +72,7 @@ fn Navigation(menu_open: RwSignal<bool>) -> AnyView {
     let links = SCREENS.map(|(href, name, text, symbol)| {
         view! {
             <li>
-                <A href=href exact=href == "/" attr:data-testid=testid::with(testid::NAV, name)>
+                <A href navigation=true testid=testid::with(testid::NAV, name)>
                     {icon(symbol)}
                     <span>{t(text)}</span>
                 </A>
@@ -95,17 +92,17 @@ fn Navigation(menu_open: RwSignal<bool>) -> AnyView {
     view! {
         <div class="side">
             <div class="side-head">
-                <A href="/" attr:class="brand">{t(common::PRODUCT)}</A>
+                <A href="/" class="brand">{t(common::PRODUCT)}</A>
                 <button type="button" class="button quiet nav-toggle" data-testid=testid::NAV_TOGGLE
-                    aria-expanded=follow(move || menu_open.get().to_string()) aria-controls="navigation"
+                    aria-expanded=move || menu_open.get().to_string() aria-controls="navigation"
                     on:click=move |_| menu_open.update(|open| *open = !*open)>
                     {icon(Icon::Menu)} <span>{t(common::MENU)}</span>
                 </button>
             </div>
-            <nav id="navigation" aria-label=follow(move || label.get())>
+            <nav id="navigation" aria-label=move || label.get()>
                 <ul>{links.into_iter().collect_view()}</ul>
                 <div class="side-foot">
-                    <span class="who" title=follow(move || (!session::may_write()).then(|| t(common::VIEWER_HINT)()))>{phrase(name)}</span>
+                    <span class="who" title=move || (!session::may_write()).then(|| t(common::VIEWER_HINT)())>{phrase(name)}</span>
                     <button type="button" class="button quiet" data-testid=testid::LOGOUT on:click=log_out>
                         {icon(Icon::Leave)} <span>{t(common::LOG_OUT)}</span>
                     </button>

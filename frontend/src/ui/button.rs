@@ -1,8 +1,8 @@
 use super::icon::{Icon, icon};
 use crate::i18n::{Text, t};
-use crate::reactive::{Signal, follow};
+use crate::reactive::Signal;
+use crate::router::A;
 use leptos::prelude::*;
-use leptos_router::components::A;
 
 /// How much a button stands out.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -19,7 +19,8 @@ pub enum Look {
 }
 
 impl Look {
-    pub(super) fn class(self) -> &'static str {
+    /// The class that makes it so.
+    pub fn class(self) -> &'static str {
         match self {
             Look::Primary => "button primary",
             Look::Plain => "button",
@@ -52,8 +53,8 @@ pub fn Button(
             class=look.class()
             class:bare=bare
             aria-label=spoken
-            title=follow(move || bare.then(|| label.map_or_else(|| t(text)().to_owned(), |label| label.get())))
-            disabled=follow(move || disabled.get())
+            title=move || bare.then(|| label.map_or_else(|| t(text)().to_owned(), |label| label.get()))
+            disabled=move || disabled.get()
             data-testid=testid
             on:click=move |_| on_press.run(())
         >
@@ -72,8 +73,8 @@ pub fn Submit(
     #[prop(optional, into)] testid: String,
 ) -> AnyView {
     view! {
-        <button type="submit" class=Look::Primary.class() disabled=follow(move || busy.get()) data-testid=testid
-            aria-busy=follow(move || busy.get().to_string())>
+        <button type="submit" class=Look::Primary.class() disabled=move || busy.get() data-testid=testid
+            aria-busy=move || busy.get().to_string()>
             {t(text)}
         </button>
     }
@@ -90,7 +91,7 @@ pub fn LinkButton(
     #[prop(optional, into)] testid: String,
 ) -> AnyView {
     view! {
-        <A href=href attr:class=look.class() attr:data-testid=testid>
+        <A href class=look.class() testid>
             {icon_of.map(icon)}
             <span>{t(text)}</span>
         </A>

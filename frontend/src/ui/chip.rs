@@ -1,4 +1,4 @@
-use crate::reactive::{Signal, follow, phrase};
+use crate::reactive::{Signal, phrase};
 use leptos::prelude::*;
 use shared::ids::NodeId;
 
@@ -39,7 +39,7 @@ pub fn Chip(
     #[prop(optional, into)] title: Option<Signal<String>>,
 ) -> AnyView {
     view! {
-        <span class=follow(move || format!("chip {}", tone.get().class())) data-testid=testid
+        <span class=move || format!("chip {}", tone.get().class()) data-testid=testid
             title=title.map(|title| move || title.get())>
             {phrase(move || text.get())}
         </span>

@@ -1,7 +1,7 @@
 use super::button::{Button, Look};
 use super::icon::Icon;
 use crate::i18n::{Text, common};
-use crate::reactive::{Effect, RwSignal, Show, Signal, follow, phrase};
+use crate::reactive::{Effect, RwSignal, Show, Signal, phrase};
 use leptos::html;
 use leptos::prelude::*;
 use shared::testid;
@@ -45,7 +45,7 @@ fn Frame(
     let before = StoredValue::new_local(
         web_sys::window().and_then(|window| window.document()).and_then(|document| document.active_element()),
     );
-    Effect::new(move || {
+    Effect::run(move || {
         if let Some(dialog) = element.get()
             && !dialog.open()
         {
@@ -68,7 +68,7 @@ fn Frame(
         <dialog
             node_ref=element
             class=if wide { "dialog wide" } else { "dialog" }
-            aria-label=follow(move || title.get())
+            aria-label=move || title.get()
             data-testid=testid
             on:cancel=move |event: leptos::ev::Event| {
                 event.prevent_default();

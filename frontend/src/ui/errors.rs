@@ -3,7 +3,7 @@
 use super::state::Alert;
 use crate::browser;
 use crate::i18n::{common, errors, lang};
-use crate::reactive::{Memo, RwSignal, Show, Signal, follow, part, phrase};
+use crate::reactive::{Memo, RwSignal, Show, Signal, part, phrase};
 use leptos::prelude::*;
 use serde_json::Value;
 use shared::field::FieldError;
@@ -111,7 +111,7 @@ fn focus_first() {
 #[component]
 pub fn FieldMessage(id: String, field: String, error: Signal<Option<String>>) -> AnyView {
     view! {
-        <p id=id class="field-error" data-testid=testid::with(testid::FIELD_ERROR, field) hidden=follow(move || error.get().is_none())>
+        <p id=id class="field-error" data-testid=testid::with(testid::FIELD_ERROR, field) hidden=move || error.get().is_none()>
             {phrase(move || error.get())}
         </p>
     }

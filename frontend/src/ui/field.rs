@@ -2,7 +2,7 @@
 
 use super::errors::FieldMessage;
 use crate::i18n::{Text, t};
-use crate::reactive::{RwSignal, Signal, follow, part, phrase};
+use crate::reactive::{RwSignal, Signal, part, phrase};
 use leptos::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -21,7 +21,7 @@ fn frame(
     input: AnyView,
 ) -> AnyView {
     view! {
-        <div class="field" class:invalid=follow(move || error.get().is_some())>
+        <div class="field" class:invalid=move || error.get().is_some()>
             <label for=id.to_owned()>{t(label)}</label>
             {input}
             {hint.map(|hint| view! { <p class="hint" id=format!("{id}-hint")>{phrase(move || hint.get())}</p> })}
@@ -79,12 +79,12 @@ pub fn TextField(
                 autocomplete=autocomplete
                 autofocus=autofocus
                 spellcheck="false"
-                placeholder=follow(move || placeholder.map(|text| t(text)()))
+                placeholder=move || placeholder.map(|text| t(text)())
                 aria-describedby=described_by(&id, hint.is_some())
-                aria-invalid=follow(move || error.get().map(|_| "true"))
-                disabled=follow(move || disabled.get())
+                aria-invalid=move || error.get().map(|_| "true")
+                disabled=move || disabled.get()
                 data-testid=testid
-                prop:value=follow(move || value.get())
+                prop:value=move || value.get()
                 on:input=move |event| value.set(event_target_value(&event))
             />
             {unit.map(|unit| view! { <span class="unit">{t(unit)}</span> })}
@@ -112,9 +112,9 @@ pub fn TextArea(
             rows=rows
             spellcheck="false"
             aria-describedby=described_by(&id, hint.is_some())
-            aria-invalid=follow(move || error.get().map(|_| "true"))
+            aria-invalid=move || error.get().map(|_| "true")
             data-testid=testid
-            prop:value=follow(move || value.get())
+            prop:value=move || value.get()
             on:input=move |event| value.set(event_target_value(&event))
         ></textarea>
     };
@@ -175,8 +175,8 @@ pub fn SelectField(
             id=id.clone()
             class="input"
             aria-describedby=described_by(&id, hint.is_some())
-            aria-invalid=follow(move || error.get().map(|_| "true"))
-            disabled=follow(move || disabled.get())
+            aria-invalid=move || error.get().map(|_| "true")
+            disabled=move || disabled.get()
             data-testid=testid
             on:change=move |event| on_choose.run(event_target_value(&event))
         >
@@ -202,9 +202,9 @@ pub fn Checkbox(
                 id=id.clone()
                 type="checkbox"
                 aria-describedby=hint.map(|_| format!("{id}-hint"))
-                disabled=follow(move || disabled.get())
+                disabled=move || disabled.get()
                 data-testid=testid
-                prop:checked=follow(move || value.get())
+                prop:checked=move || value.get()
                 on:change=move |event| value.set(event_target_checked(&event))
             />
             <label for=id.clone()>{t(label)}</label>

@@ -1,7 +1,7 @@
 use super::field::said;
 use super::icon::{Icon, icon};
 use crate::i18n::{Text, common};
-use crate::reactive::{RwSignal, follow};
+use crate::reactive::RwSignal;
 use leptos::prelude::*;
 
 /// An input that filters a list.
@@ -15,10 +15,10 @@ pub fn SearchBox(value: RwSignal<String>, hint: Text, #[prop(into)] testid: Stri
             <input
                 type="search"
                 class="input"
-                aria-label=follow(move || name.get())
-                placeholder=follow(move || hint.get())
+                aria-label=move || name.get()
+                placeholder=move || hint.get()
                 data-testid=testid
-                prop:value=follow(move || value.get())
+                prop:value=move || value.get()
                 on:input=move |event| value.set(event_target_value(&event))
             />
         </div>

@@ -10,7 +10,7 @@ use shared::testid;
 #[component]
 pub fn Heading(#[prop(into)] text: Signal<String>, #[prop(optional)] children: Option<Children>) -> AnyView {
     // The browser's tab and its history say where one is.
-    Effect::new(move || document().set_title(&format!("{} · ExitPilot", text.get())));
+    Effect::run(move || document().set_title(&format!("{} · ExitPilot", text.get())));
     view! {
         <header class="page-head">
             <h1 data-testid=testid::PAGE_TITLE>{phrase(move || text.get())}</h1>

@@ -246,12 +246,14 @@ impl Form {
     }
 
     /// All nodes of the tunnel, for not offering one twice.
-    pub fn used(&self) -> BTreeSet<NodeId> {
-        let mut used: BTreeSet<NodeId> = self.entry.get().iter().map(|member| member.node).collect();
+    pub fn used(&self) -> Vec<NodeId> {
+        let mut used = Vec::new();
+        let mut add = |members: &[Member]| used.extend(members.iter().map(|member| member.node));
+        self.entry.with(|members| add(members));
         if self.kind.get() == TunnelType::Tunnel {
-            used.extend(self.exit.members.get().iter().map(|member| member.node));
+            self.exit.members.with(|members| add(members));
             for hop in self.hops.get() {
-                used.extend(hop.members.get().iter().map(|member| member.node));
+                hop.members.with(|members| add(members));
             }
         }
         used

@@ -6,7 +6,7 @@ use super::members::{Listed, Members};
 use super::strategy::StrategyPicker;
 use crate::i18n::{editor as words, lang, t};
 use crate::pages::names::use_names;
-use crate::reactive::{Memo, RwSignal, Show, Signal, follow, phrase};
+use crate::reactive::{Memo, RwSignal, Show, Signal, phrase};
 use crate::ui::{FieldErrors, SelectField, TextField};
 use leptos::prelude::*;
 use shared::ids::NodeId;
@@ -69,7 +69,7 @@ fn Advanced(group: GroupForm, name: String, path: Signal<String>, errors: FieldE
     let wrong = Memo::new(move |_| max_fails.get().is_some() || fail_timeout.get().is_some());
     let opened = RwSignal::new(false);
     view! {
-        <details class="advanced" prop:open=follow(move || opened.get() || wrong.get())>
+        <details class="advanced" prop:open=move || opened.get() || wrong.get()>
             <summary data-testid=testid::with(testid::EDITOR_ADVANCED, &name)
                 on:click=move |event| {
                     event.prevent_default();

@@ -3,7 +3,7 @@
 use super::form::{Form, Member, relocate, shift};
 use crate::i18n::{common, editor as words, lang, t};
 use crate::pages::names::{Names, use_names};
-use crate::reactive::{Memo, RwSignal, Signal, StoredValue, each, follow, part, phrase};
+use crate::reactive::{Memo, RwSignal, Signal, StoredValue, each, part, phrase};
 use crate::ui::chip::{OnlineMark, exit_class};
 use crate::ui::field::fresh_id;
 use crate::ui::{Button, FieldErrors, Icon, Look, dot, icon};
@@ -83,9 +83,9 @@ fn MemberRow(listed: Listed, member: Member, names: Names, dragged: RwSignal<Opt
     view! {
         <li
             class=format!("member {}", if listed.is_exit { exit_class(id) } else { String::new() })
-            class:dragging=follow(move || dragged.get() == Some(id))
+            class:dragging=move || dragged.get() == Some(id)
             data-testid=testid::of(testid::EDITOR_NODE, &group, id)
-            data-place=follow(move || place.get().to_string())
+            data-place=move || place.get().to_string()
             on:dragover=move |event| {
                 if dragged.get_untracked().is_some() {
                     event.prevent_default();
@@ -122,7 +122,7 @@ fn MemberRow(listed: Listed, member: Member, names: Names, dragged: RwSignal<Opt
                 <Button text=common::REMOVE label=label(words::REMOVE_NODE) on_press=Callback::new(remove) look=Look::Quiet
                     icon_of=Icon::Cross bare=true testid=testid::of(testid::EDITOR_NODE_REMOVE, &group, id) />
             </span>
-            <p class="field-error member-error" hidden=follow(move || error.get().is_none())>{phrase(move || error.get())}</p>
+            <p class="field-error member-error" hidden=move || error.get().is_none()>{phrase(move || error.get())}</p>
         </li>
     }
     .into_any()
@@ -171,12 +171,12 @@ fn SmallInput(
         <div class="small-input">
             <label for=id.clone()>{t(label)}</label>
             <input id=id.clone() class="input" inputmode=mode autocomplete="off" spellcheck="false"
-                placeholder=follow(move || hint.get()) title=follow(move || hint.get())
-                aria-describedby=format!("{id}-error") aria-invalid=follow(move || error.get().map(|_| "true"))
-                disabled=follow(move || disabled.get()) data-testid=testid
-                prop:value=follow(move || value.get()) on:input=move |event| value.set(event_target_value(&event)) />
-            <p id=format!("{id}-error") class="field-error" hidden=follow(move || error.get().is_none())
-                data-testid=follow(move || testid::with(testid::FIELD_ERROR, field.get()))>
+                placeholder=move || hint.get() title=move || hint.get()
+                aria-describedby=format!("{id}-error") aria-invalid=move || error.get().map(|_| "true")
+                disabled=move || disabled.get() data-testid=testid
+                prop:value=move || value.get() on:input=move |event| value.set(event_target_value(&event)) />
+            <p id=format!("{id}-error") class="field-error" hidden=move || error.get().is_none()
+                data-testid=move || testid::with(testid::FIELD_ERROR, field.get())>
                 {phrase(move || error.get())}
             </p>
         </div>
@@ -225,12 +225,12 @@ fn AddNode(listed: Listed, names: Names, error: Signal<Option<String>>) -> AnyVi
         <div class="add-node">
             <label class="visually-hidden" for=id.clone()>{t(words::ADD_NODE)}</label>
             <select id=id.clone() class="input" data-testid=testid::with(testid::EDITOR_ADD_NODE, group)
-                aria-describedby=format!("{id}-error") aria-invalid=follow(move || error.get().map(|_| "true"))
-                disabled=follow(move || free.with(Vec::is_empty)) on:change=add>
+                aria-describedby=format!("{id}-error") aria-invalid=move || error.get().map(|_| "true")
+                disabled=move || free.with(Vec::is_empty) on:change=add>
                 {part(move || view! { <option value="" selected>{first}</option> {options} })}
             </select>
-            <p id=format!("{id}-error") class="field-error" hidden=follow(move || error.get().is_none())
-                data-testid=follow(move || testid::with(testid::FIELD_ERROR, format!("{}.nodes", path.get())))>
+            <p id=format!("{id}-error") class="field-error" hidden=move || error.get().is_none()
+                data-testid=move || testid::with(testid::FIELD_ERROR, format!("{}.nodes", path.get()))>
                 {phrase(move || error.get())}
             </p>
         </div>

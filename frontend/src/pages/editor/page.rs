@@ -7,7 +7,6 @@ use crate::api::live::use_live;
 use crate::api::{Feed, client};
 use crate::i18n::{common, editor as words, errors, lang, lang_now, t, tunnels};
 use crate::pages::loaded::{Loaded, loaded};
-use crate::pages::shell::NotFound;
 use crate::reactive::{Memo, Show, Signal, part};
 use crate::ui::button::Submit;
 use crate::ui::field::{fresh_id, said};
@@ -17,7 +16,6 @@ use crate::ui::{
 };
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use leptos_router::hooks::use_params_map;
 use shared::api::{IpPreference, Tunnel, TunnelInput, TunnelType};
 use shared::ids::TunnelId;
 use shared::strategy::Place;
@@ -38,20 +36,9 @@ pub fn NewTunnel() -> AnyView {
     .into_any()
 }
 
-/// The editor for the tunnel in the address.
+/// The editor for a tunnel that is there.
 #[component]
-pub fn EditTunnel() -> AnyView {
-    let params = use_params_map();
-    let id = Memo::new(move |_| params.with(|params| params.get_str("id").and_then(|id| id.parse().ok())));
-    let screen = move || match id.get() {
-        Some(id) => view! { <Edit id /> }.into_any(),
-        None => view! { <NotFound /> }.into_any(),
-    };
-    part(screen)
-}
-
-#[component]
-fn Edit(id: TunnelId) -> AnyView {
+pub fn EditTunnel(id: TunnelId) -> AnyView {
     // Fetched once: what others save meanwhile must not overwrite what is typed here.
     let tunnel = Feed::new(move || client::tunnel(id));
     let reload = move |()| {
@@ -94,20 +81,21 @@ fn world(id: Option<TunnelId>) -> Memo<Arc<World>> {
     Memo::new(move |_| {
         let nodes = live.nodes.get().unwrap_or_default();
         let tunnels = live.tunnels.get().unwrap_or_default();
-        let known = nodes.iter().map(|node| {
+        // Filled one by one: collecting sorts first, and the code for that is not small.
+        let mut world = World::default();
+        for node in nodes.iter() {
             let known = KnownNode {
                 name: node.name.clone(),
                 port_range: node.port_range.clone(),
                 capabilities: node.capabilities.clone(),
                 taken_ports: BTreeMap::new(),
             };
-            (node.id, known)
-        });
-        let others = tunnels.iter().filter(|tunnel| Some(tunnel.id) != id);
-        Arc::new(World {
-            nodes: known.collect(),
-            tunnel_names: others.map(|tunnel| tunnel.name.clone()).collect(),
-        })
+            world.nodes.insert(node.id, known);
+        }
+        for tunnel in tunnels.iter().filter(|tunnel| Some(tunnel.id) != id) {
+            world.tunnel_names.insert(tunnel.name.clone());
+        }
+        Arc::new(world)
     })
 }
 

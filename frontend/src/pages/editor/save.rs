@@ -5,10 +5,10 @@ use crate::api::live::use_live;
 use crate::api::{ApiError, client};
 use crate::i18n::{errors, lang, lang_now, tunnels};
 use crate::reactive::{Memo, RwSignal, Signal};
+use crate::router;
 use crate::ui::{FieldErrors, toast};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use leptos_router::hooks::use_navigate;
 use shared::ids::TunnelId;
 
 /// Saving, as far as it is.
@@ -48,7 +48,6 @@ impl Saving {
 
     /// What a form does when it is sent.
     pub fn on_submit(self) -> impl Fn(leptos::ev::SubmitEvent) + Clone + 'static {
-        let navigate = use_navigate();
         let live = use_live();
         move |event: leptos::ev::SubmitEvent| {
             event.prevent_default();
@@ -58,7 +57,6 @@ impl Saving {
             let (input, _) = untrack(|| self.form.input());
             self.busy.set(true);
             self.failure.set(None);
-            let navigate = navigate.clone();
             spawn_local(async move {
                 let answer = match self.id {
                     Some(id) => client::update_tunnel(id, &input).await,
@@ -71,7 +69,7 @@ impl Saving {
                         live.tunnels.refresh();
                         // Only somebody who is still looking at the editor wants to be taken to the list.
                         if self.busy.try_get_untracked().is_some() {
-                            navigate("/tunnels", Default::default());
+                            router::go("/tunnels");
                         }
                     }
                     Err(error) => {

@@ -1,7 +1,7 @@
 use super::capability;
 use crate::i18n::{editor as words, lang, strategy as say, t};
 use crate::pages::names::use_names;
-use crate::reactive::{Memo, RwSignal, Signal, StoredValue, follow, part, phrase};
+use crate::reactive::{Memo, RwSignal, Signal, StoredValue, part, phrase};
 use crate::ui::errors::FieldMessage;
 use crate::ui::field::fresh_id;
 use leptos::prelude::*;
@@ -41,7 +41,7 @@ pub fn StrategyPicker(
     let described_by = error_id.clone();
     view! {
         <fieldset class="field strategies" aria-describedby=described_by
-            aria-invalid=follow(move || error.get().map(|_| "true")) tabindex="-1"
+            aria-invalid=move || error.get().map(|_| "true") tabindex="-1"
             data-testid=testid::with(testid::EDITOR_STRATEGY, &group)>
             <legend>{t(words::STRATEGY)}</legend>
             <div class="options">{common.into_iter().map(option.clone()).collect_view()}</div>
@@ -75,7 +75,7 @@ fn StrategyOption(
         (!missing.is_empty()).then(|| words::AGENT_CANNOT.with(lang(), &[("nodes", &nodes)]))
     });
     view! {
-        <div class="option" class:chosen=chosen class:impossible=follow(move || cannot.with(Option::is_some))>
+        <div class="option" class:chosen=chosen class:impossible=move || cannot.with(Option::is_some)>
             <input
                 type="radio"
                 id=id.clone()
@@ -83,7 +83,7 @@ fn StrategyOption(
                 value=strategy.as_str().to_owned()
                 aria-describedby=format!("{id}-when")
                 data-testid=testid::of(testid::EDITOR_STRATEGY_OPTION, group, &strategy)
-                disabled=follow(move || cannot.with(Option::is_some) && !chosen())
+                disabled=move || cannot.with(Option::is_some) && !chosen()
                 prop:checked=chosen
                 on:change=move |_| value.set(own.get_value())
             />

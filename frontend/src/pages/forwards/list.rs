@@ -42,7 +42,11 @@ pub fn ForwardList() -> AnyView {
         Asked { edit: RwSignal::new(None), delete: RwSignal::new(None), diagnose: RwSignal::new(None) };
     let tunnels: Tunnels = Memo::new(move |_| {
         let all = live.tunnels.get().unwrap_or_default();
-        Arc::new(all.iter().map(|tunnel| (tunnel.id, tunnel.clone())).collect())
+        let mut index = BTreeMap::new();
+        for tunnel in all.iter() {
+            index.insert(tunnel.id, tunnel.clone());
+        }
+        Arc::new(index)
     });
     view! {
         <Heading text=said(words::TITLE)>

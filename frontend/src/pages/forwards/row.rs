@@ -7,13 +7,13 @@ use crate::i18n::{common, errors, forwards as words, lang, lang_now, t};
 use crate::pages::diagnose::Subject;
 use crate::pages::names::use_names;
 use crate::pages::question::closes;
-use crate::pages::tunnels::row::Deployment;
-use crate::reactive::{RwSignal, Show, Signal, StoredValue, phrase};
+use crate::pages::tunnels::row::deployment;
+use crate::reactive::{RwSignal, Show, Signal, StoredValue, part, phrase};
+use crate::router::A;
 use crate::ui::field::said;
 use crate::ui::{Button, Chip, Confirm, CopyButton, Look, Tone, toast};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use leptos_router::components::A;
 use shared::api::Forward;
 use shared::testid;
 use std::sync::Arc;
@@ -28,10 +28,10 @@ pub fn ForwardRow(forward: Arc<Forward>, tunnels: Tunnels, asked: Asked) -> AnyV
         move || tunnels.with(|all| all.get(&tunnel).map_or_else(|| format!("#{tunnel}"), |t| t.name.clone()));
     let enabled = forward.enabled;
     let state = if enabled {
-        view! {
-            <Deployment id=format!("forward-state:{id}") enabled=true deployment=forward.deployment.clone() names />
+        {
+            let nodes = forward.deployment.clone();
+            part(move || deployment(format!("forward-state:{id}"), true, &nodes, names))
         }
-        .into_any()
     } else {
         view! { <Chip text=said(words::PAUSED) tone=Tone::Neutral testid=format!("forward-state:{id}") /> }
             .into_any()
@@ -42,7 +42,7 @@ pub fn ForwardRow(forward: Arc<Forward>, tunnels: Tunnels, asked: Asked) -> AnyV
         <li class="row" class:off=!enabled data-testid=testid::with(testid::FORWARD_ROW, id)>
             <div class="row-name">
                 <span class="row-title">{name}</span>
-                <A href=format!("/tunnels/{tunnel}/edit") attr:class="muted">{phrase(tunnel_name)}</A>
+                <A href=format!("/tunnels/{tunnel}/edit") class="muted">{phrase(tunnel_name)}</A>
             </div>
             <div class="row-path">
                 <span class="addresses" data-testid=testid::with(testid::FORWARD_ADDRESS, id)>{addresses}</span>

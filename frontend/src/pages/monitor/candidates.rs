@@ -1,7 +1,7 @@
 use super::words as say;
 use crate::format;
 use crate::i18n::{lang, monitor as words, t};
-use crate::reactive::{Memo, Show, each, follow, part, phrase};
+use crate::reactive::{Memo, Show, each, part, phrase};
 use crate::ui::chip::exit_class;
 use crate::ui::{Icon, dot, icon};
 use leptos::prelude::*;
@@ -98,11 +98,11 @@ fn Row(owner: NodeId, exit: NodeId, state: OwnerState, reports_use: Memo<bool>) 
     view! {
         <tr
             class=exit_class(exit)
-            class:applied=follow(move || applied.get())
+            class:applied=move || applied.get()
             class:failed=failed
             data-testid=testid::of(testid::CANDIDATE_ROW, owner, exit)
             data-rank=rank
-            data-applied=follow(move || applied.get().to_string())
+            data-applied=move || applied.get().to_string()
         >
             <td class="narrow number">{phrase(rank)}</td>
             <th scope="row" class="exit-cell">

@@ -70,14 +70,13 @@ type Line = Vec<(WallMs, Option<f64>)>;
 
 /// Per owner and exit the latency of both legs together, where both were measured.
 fn series(legs: &[LegHistory]) -> BTreeMap<NodeId, BTreeMap<NodeId, Line>> {
-    let exits_to_target: BTreeMap<NodeId, &[LegPoint]> = legs
-        .iter()
-        .filter(|leg| leg.leg == "b")
-        .map(|leg| (leg.exit_node_id, leg.points.as_slice()))
-        .collect();
+    let onward_of = |exit: NodeId| -> &[LegPoint] {
+        let leg = legs.iter().find(|leg| leg.leg == "b" && leg.exit_node_id == exit);
+        leg.map(|leg| leg.points.as_slice()).unwrap_or_default()
+    };
     let mut owners: BTreeMap<NodeId, BTreeMap<NodeId, Line>> = BTreeMap::new();
     for leg in legs.iter().filter(|leg| leg.leg == "a") {
-        let onward = exits_to_target.get(&leg.exit_node_id).copied().unwrap_or_default();
+        let onward = onward_of(leg.exit_node_id);
         let line = leg
             .points
             .iter()

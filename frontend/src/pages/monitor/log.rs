@@ -51,7 +51,7 @@ pub fn DecisionLog(shared: Monitored) -> AnyView {
             }
         });
     };
-    Effect::new(move || {
+    Effect::run(move || {
         live.decisions.track();
         fetch(None);
     });

@@ -8,4 +8,4 @@ pub mod page;
 pub mod pin;
 pub mod words;
 
-pub use page::MonitorPage;
+pub use page::Monitor;

@@ -4,7 +4,7 @@ use super::pin::PinLine;
 use super::words as say;
 use crate::format;
 use crate::i18n::{lang, monitor as words, reason, t};
-use crate::reactive::{Memo, follow, part, phrase};
+use crate::reactive::{Memo, part, phrase};
 use crate::ui::chip::{OnlineMark, exit_class};
 use crate::ui::dot;
 use leptos::prelude::*;
@@ -83,7 +83,7 @@ fn ReasonText(shared: Monitored, owner: NodeId, state: OwnerState) -> AnyView {
         Some(reason::sentence_at(&state.reason, lang(), &|id| exit_name(&state, shared, id), elapsed))
     };
     view! {
-        <p class=follow(move || format!("reason {}", reason_class(code.get()))) data-code=follow(move || code.get())
+        <p class=move || format!("reason {}", reason_class(code.get())) data-code=move || code.get()
             data-testid=testid::with(testid::OWNER_REASON, owner)>
             {phrase(text)}
         </p>

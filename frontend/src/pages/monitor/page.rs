@@ -8,29 +8,14 @@ use crate::api::{Feed, client};
 use crate::i18n::{common, lang, monitor as words};
 use crate::pages::loaded::loaded;
 use crate::pages::names::{Names, use_names};
-use crate::pages::shell::NotFound;
-use crate::reactive::{Effect, Memo, RwSignal, Show, Signal, each, part, phrase};
+use crate::reactive::{Effect, Memo, RwSignal, Show, Signal, each, phrase};
 use crate::ui::field::said;
 use crate::ui::ticker::every_second;
 use crate::ui::{Alert, Button, Chip, Empty, Heading, Icon, LinkButton, Tone};
 use leptos::prelude::*;
-use leptos_router::hooks::use_params_map;
 use shared::api::{DecisionState, TunnelDecisions, WallMs};
 use shared::ids::TunnelId;
 use shared::testid;
-
-/// The monitor of the tunnel in the address.
-#[component]
-pub fn MonitorPage() -> AnyView {
-    let params = use_params_map();
-    let id = Memo::new(move |_| params.with(|params| params.get_str("id").and_then(|id| id.parse().ok())));
-    // Another tunnel is another screen: nothing of the one before stays.
-    let screen = move || match id.get() {
-        Some(id) => view! { <Monitor id /> }.into_any(),
-        None => view! { <NotFound /> }.into_any(),
-    };
-    part(screen)
-}
 
 /// What the parts of the monitor share.
 #[derive(Clone, Copy)]
@@ -47,8 +32,9 @@ pub struct Monitored {
     pub pin: RwSignal<Option<PinSubject>>,
 }
 
+/// The monitor of a tunnel.
 #[component]
-fn Monitor(id: TunnelId) -> AnyView {
+pub fn Monitor(id: TunnelId) -> AnyView {
     let live = use_live();
     live.tunnels.want();
     let decisions = Feed::new(move || client::decisions(id));

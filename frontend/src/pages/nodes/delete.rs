@@ -50,7 +50,7 @@ fn Preview(node: Arc<Node>, in_use: RwSignal<bool>) -> AnyView {
     let id = node.id;
     let preview = Feed::new(move || client::node_delete_preview(id));
     // A node that is part of a tunnel cannot go.
-    Effect::new(move || in_use.set(preview.get().is_none_or(|preview| !preview.tunnels.is_empty())));
+    Effect::run(move || in_use.set(preview.get().is_none_or(|preview| !preview.tunnels.is_empty())));
     let lead = move || words::DELETE_LEAD.with(lang(), &[("name", &node.name)]);
     let lost = move || {
         let Some(preview) = preview.get() else { return ().into_any() };

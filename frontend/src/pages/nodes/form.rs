@@ -4,7 +4,7 @@ use crate::api::live::use_live;
 use crate::api::{ApiError, client};
 use crate::i18n::{common, errors, lang, lang_now, nodes as words, t};
 use crate::pages::question::closes;
-use crate::reactive::{Memo, RwSignal, Show, Signal, follow, part};
+use crate::reactive::{Memo, RwSignal, Show, Signal, part};
 use crate::ui::button::Submit;
 use crate::ui::field::said;
 use crate::ui::{Button, Checked, Dialog, FieldErrors, FormSummary, TextField, toast};
@@ -201,7 +201,7 @@ fn MoreFields(typed: Typed, wrong: FieldErrors) -> AnyView {
     // An error must not hide in what is closed.
     let needed = Memo::new(move |_| wrong.all().iter().any(|error| inside.contains(&error.field.as_str())));
     view! {
-        <details class="advanced" prop:open=follow(move || needed.get())>
+        <details class="advanced" prop:open=move || needed.get()>
             <summary>{t(words::ADVANCED)}</summary>
             <div class="field-row">
                 <TextField label=words::SERVER_IP_V4 value=typed.server_ip_v4 field="serverIpV4"

@@ -1,6 +1,6 @@
 use crate::api::{ApiError, client, session};
 use crate::i18n::{errors, lang, lang_now, settings as words, t};
-use crate::reactive::{RwSignal, Signal, follow, phrase};
+use crate::reactive::{RwSignal, Signal, phrase};
 use crate::ui::button::Submit;
 use crate::ui::{Checked, FieldErrors, FormSummary, TextField, toast};
 use leptos::prelude::*;
@@ -80,7 +80,7 @@ pub fn Account() -> AnyView {
             <h2>{t(words::ACCOUNT)}</h2>
             <p class="muted">{phrase(who)}</p>
             <input type="text" class="visually-hidden" autocomplete="username" tabindex="-1" aria-hidden="true"
-                readonly prop:value=follow(move || session::user().map(|user| user.username.clone())) />
+                readonly prop:value=move || session::user().map(|user| user.username.clone()) />
             <div class="field-row">
                 <TextField label=words::CURRENT_PASSWORD value=current field="currentPassword" kind="password"
                     autocomplete="current-password" error=wrong.of("currentPassword") testid=id("currentPassword") />

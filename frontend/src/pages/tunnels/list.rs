@@ -12,11 +12,13 @@ use crate::ui::search::{SearchBox, matches};
 use crate::ui::{Empty, Heading, Icon, LinkButton, Look};
 use leptos::prelude::*;
 use shared::api::Tunnel;
+use shared::ids::TunnelId;
 use shared::testid;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Rows drawn at first. More are drawn when asked for: a screenful is what people look at.
-const FIRST_ROWS: usize = 200;
+const FIRST_ROWS: usize = 100;
 
 /// What a row can ask of the list.
 #[derive(Clone, Copy)]
@@ -26,6 +28,9 @@ pub struct Asked {
     /// To diagnose it.
     pub diagnose: RwSignal<Option<Subject>>,
 }
+
+/// The tunnels that the search has found.
+pub type Found = Memo<Arc<BTreeSet<TunnelId>>>;
 
 /// All tunnels.
 #[component]
@@ -60,13 +65,19 @@ fn Rows(search: RwSignal<String>, names: Names, asked: Asked) -> AnyView {
         all.iter().filter(|tunnel| found(tunnel, &search, names)).cloned().collect::<Vec<_>>()
     });
     let shown = move || {
-        let mut rows = found.get();
-        if !all_rows.get() {
-            rows.truncate(FIRST_ROWS);
+        // Once all rows are there, a search only hides some: drawing a thousand again takes longer than typing.
+        if all_rows.get() {
+            return live.tunnels.get().unwrap_or_default().to_vec();
         }
-        // A changed tunnel is another pointer, so only its row is drawn again.
+        let mut rows = found.get();
+        rows.truncate(FIRST_ROWS);
         rows
     };
+    let found_ids = Memo::new(move |_| {
+        let mut ids = BTreeSet::new();
+        found.with(|found| found.iter().for_each(|tunnel| _ = ids.insert(tunnel.id)));
+        Arc::new(ids)
+    });
     let count = Memo::new(move |_| found.with(Vec::len));
     let none_at_all = Memo::new(move |_| live.tunnels.get().is_none_or(|all| all.is_empty()));
     let more = Signal::derive(move || common::SHOW_ALL.with(lang(), &[("count", &count.get().to_string())]));
@@ -76,8 +87,9 @@ fn Rows(search: RwSignal<String>, names: Names, asked: Asked) -> AnyView {
                 <SearchBox value=search hint=words::SEARCH_HINT testid=testid::TUNNEL_SEARCH />
             </div>
             <ul class="rows tunnels">
+                // A changed tunnel is another pointer, so only its row is drawn again.
                 {each(shown, |tunnel| (tunnel.id.0, Arc::as_ptr(tunnel) as usize), move |tunnel| view! {
-                    <TunnelRow tunnel names asked />
+                    <TunnelRow tunnel names asked found=found_ids />
                 }.into_any())}
             </ul>
             <Show when=move || count.get() == 0>
