@@ -65,6 +65,11 @@ impl Budget {
         }
     }
 
+    /// Whether the attempt that was taken last leaves no other.
+    pub fn was_last(&self) -> bool {
+        self.attempts == Some(0)
+    }
+
     /// After every candidate was tried: pauses, and says whether they may be tried once more.
     pub async fn another_round(&self) -> bool {
         let more = self.attempts.is_some_and(|left| left > 0) && self.left() > ROUND_PAUSE;
@@ -134,6 +139,15 @@ impl std::fmt::Display for Cause {
     }
 }
 
+/// How long a node's answer is waited for. A node behind which others are tried needs longer than one attempt takes.
+#[derive(Clone, Copy)]
+enum Patience {
+    /// As long as its stage has, since another way is waiting.
+    Stage,
+    /// All the time that is left: there is no other way.
+    All,
+}
+
 enum Up {
     Answered(Stream),
     Unanswered(Unanswered),
@@ -168,7 +182,9 @@ pub async fn reach(
         let indices: Vec<_> = path.iter().map(Attempt::index).collect();
         let nodes: Vec<_> = chain.hops.iter().zip(&indices).map(|(hop, i)| &hop.nodes[*i]).collect();
         let from = chain.hops[0].interface.as_ref().or(interface);
-        match through(&nodes, from, target, client, budget).await {
+        let patience =
+            if walk.is_last(&indices) || budget.was_last() { Patience::All } else { Patience::Stage };
+        match through(&nodes, from, target, client, (budget, patience)).await {
             Ok(up) => {
                 for (attempt, node) in in_doubt {
                     mark(chain, node, attempt, "others reach the target");
@@ -215,7 +231,7 @@ async fn through(
     interface: Option<&Interface>,
     target: &HostPort,
     client: &mut Client,
-    budget: &Budget,
+    (budget, patience): (&Budget, Patience),
 ) -> Result<Up, PathFailure> {
     let deadlines = budget.options.deadlines;
     let (mut stream, mut before): (Option<Stream>, Option<&Node>) = (None, None);
@@ -223,7 +239,7 @@ async fn through(
         let fail = |cause| PathFailure { hop, cause };
         let carried = match (stream.take(), before) {
             (Some(carrier), Some(previous)) => {
-                let asked = ask_next(carrier, previous, &node.addr, budget).await;
+                let asked = ask_next(carrier, previous, &node.addr, (budget, patience)).await;
                 asked.map_err(|(whose, cause)| match whose {
                     Whose::Next => fail(cause),
                     Whose::Asked => PathFailure { hop: hop - 1, cause },
@@ -248,7 +264,7 @@ async fn through(
         // Walks hand out no empty paths; were there one, it leads nowhere.
         return Err(PathFailure { hop: 0, cause: Cause::Hurried { error: "empty path".into() } });
     };
-    ask_last(stream, last, target, client, budget)
+    ask_last(stream, last, target, client, (budget, patience))
         .await
         .map_err(|cause| PathFailure { hop: nodes.len() - 1, cause })
 }
@@ -264,10 +280,10 @@ async fn ask_next(
     carrier: Stream,
     node: &Node,
     next: &HostPort,
-    budget: &Budget,
+    (budget, patience): (&Budget, Patience),
 ) -> Result<Stream, (Whose, Cause)> {
     let Connector::Relay { auth, nodelay, timeout } = &node.connector else { return Ok(carrier) };
-    let (deadline, hurried) = cut(timeout.unwrap_or(budget.options.deadlines.relay_status), budget.left());
+    let (deadline, hurried) = for_answer(*timeout, budget, patience);
     let ask = async {
         let mut unanswered = Unanswered::ask(carrier, next, auth.as_ref()).await?;
         if *nodelay {
@@ -291,12 +307,12 @@ async fn ask_last(
     node: &Node,
     target: &HostPort,
     client: &mut Client,
-    budget: &Budget,
+    (budget, patience): (&Budget, Patience),
 ) -> Result<Up, Cause> {
     let Connector::Relay { auth, nodelay, timeout } = &node.connector else {
         return Ok(Up::Answered(stream));
     };
-    let (deadline, hurried) = cut(timeout.unwrap_or(budget.options.deadlines.relay_status), budget.left());
+    let (deadline, hurried) = for_answer(*timeout, budget, patience);
     let failed = |error: RelayError| match error {
         RelayError::Status(status) if status.blames_target() => Cause::Target(status),
         RelayError::Status(_) => Cause::Node { error: error.to_string(), everywhere: true },
@@ -335,6 +351,15 @@ async fn ask_last(
 /// held against a node then.
 fn cut(stage: Duration, left: Duration) -> (Duration, bool) {
     (stage.min(left), left < stage / 2)
+}
+
+/// The time for a node's answer, and whether it is too little to hold a failure against the node.
+fn for_answer(timeout: Option<Duration>, budget: &Budget, patience: Patience) -> (Duration, bool) {
+    let (deadline, hurried) = cut(timeout.unwrap_or(budget.options.deadlines.relay_status), budget.left());
+    match (timeout, patience) {
+        (None, Patience::All) => (budget.left(), hurried),
+        (Some(_), _) | (_, Patience::Stage) => (deadline, hurried),
+    }
 }
 
 fn blame(hurried: bool, stage: &str, error: &RelayError) -> Cause {

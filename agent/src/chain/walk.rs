@@ -61,6 +61,17 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Whether nothing is left in this round when this path fails.
+    pub(super) fn is_last(&self, indices: &[usize]) -> bool {
+        indices.iter().enumerate().all(|(hop, index)| {
+            let cut = self.cut.get(&indices[..hop]);
+            let used = |i: &usize| {
+                i == index || self.given_up[hop].contains(i) || cut.is_some_and(|cut| cut.contains(i))
+            };
+            (0..self.chain.hops[hop].nodes.len()).all(|i| used(&i))
+        })
+    }
+
     /// Begins another round.
     pub(super) fn restart(&mut self) {
         self.given_up.iter_mut().for_each(BTreeSet::clear);
@@ -98,10 +109,14 @@ mod tests {
         let mut seen = Vec::new();
         while let Some(path) = walk.next() {
             let indices: Vec<_> = path.iter().map(Attempt::index).collect();
+            let last = walk.is_last(&indices);
             walk.strike(&indices, at, everywhere);
-            seen.push(indices);
+            seen.push((indices, last));
         }
-        seen
+        // Nothing comes after a path that was called the last.
+        let called: Vec<_> = seen.iter().map(|(_, last)| *last).collect();
+        assert!(called.iter().rev().skip(1).all(|last| !last), "{seen:?}");
+        seen.into_iter().map(|(indices, _)| indices).collect()
     }
 
     #[tokio::test]
@@ -115,6 +130,23 @@ mod tests {
         assert_eq!(paths(&two, 1, false), [[0, 0], [0, 1], [1, 0], [1, 1]]);
         assert_eq!(paths(&two, 1, true), [[0, 0], [0, 1]]);
         assert_eq!(paths(&two, 0, false), [[0, 0], [1, 0]]);
+    }
+
+    #[tokio::test]
+    async fn the_last_way_is_known_as_such() {
+        let two = chain(&[&["a", "b"], &["x", "y"]]);
+        let options = RuntimeOptions::default();
+        let mut walk = Walk::new(&two, IpAddr::from([127, 0, 0, 1]), &options);
+        assert!(!walk.is_last(&[0, 0]));
+        walk.strike(&[0, 0], 1, true);
+        assert!(!walk.is_last(&[0, 1]));
+        walk.strike(&[0, 0], 0, false);
+        assert!(walk.is_last(&[1, 1]));
+        walk.restart();
+        assert!(!walk.is_last(&[1, 1]));
+        assert!(
+            Walk::new(&chain(&[&["a"], &["x"]]), IpAddr::from([127, 0, 0, 1]), &options).is_last(&[0, 0])
+        );
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use crate::rig::*;
 use agent::clock::Clock;
-use agent::runtime::{Change, RuntimeOptions};
+use agent::runtime::{Change, Runtime, RuntimeOptions};
 use serde_json::json;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -169,6 +169,41 @@ async fn a_black_hole_costs_one_deadline_once() {
     let stages = stages_of_echo(&entry).await;
     assert!((1.0..3.0).contains(&stages), "{stages} stages");
     assert_eq!(entry.marked(), ["hole"]);
+}
+
+#[tokio::test]
+async fn a_node_behind_which_others_are_tried_gets_the_time_for_it() {
+    let target = Target::start(Does::Echo).await;
+    let exit = Exit::start(2, "tcp").await;
+    // Two stages of the middle node end before its third exit answers; the entry's own stage is as short, and there is
+    // no other way.
+    let exits = [
+        node("mute", mute().await.0, "tcp"),
+        node("mute too", mute().await.0, "tcp"),
+        exit.node("alive", "tcp"),
+    ];
+    let middle = Runtime::new(impatient());
+    middle.apply(Change::AddChain(fifo(&exits))).await.unwrap();
+    let relay = json!({"name": "middle", "addr": "127.0.0.1:0", "listener": {"type": "tcp"},
+        "handler": {"type": "relay", "chain": "c"}});
+    middle.apply(Change::AddServices(vec![service(relay)])).await.unwrap();
+    let only = node("middle", middle.listening("middle").unwrap(), "tcp");
+    let entry = Entry::with(impatient(), std::slice::from_ref(&only), target.addr, json!({})).await;
+    entry.echo().await.unwrap();
+    assert!(entry.marked().is_empty());
+    target.assert_only_exits_came();
+
+    // With another way, the middle node gets its stage and no more.
+    middle.apply(Change::DeleteChain("c".into())).await.unwrap();
+    let slow = [
+        node("mute", mute().await.0, "tcp"),
+        node("mute too", mute().await.0, "tcp"),
+        exit.node("alive", "tcp"),
+    ];
+    middle.apply(Change::AddChain(fifo(&slow))).await.unwrap();
+    let entry = Entry::with(impatient(), &[only, exit.node("direct", "tcp")], target.addr, json!({})).await;
+    entry.echo().await.unwrap();
+    assert_eq!(entry.marked(), ["middle"]);
 }
 
 #[tokio::test]
