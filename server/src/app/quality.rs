@@ -53,7 +53,8 @@ pub async fn history(state: &AppState, id: TunnelId, span: Span) -> Result<Vec<L
             let (Some(from), Some(to)) = (nodes.get(owner), nodes.get(&member.node)) else { continue };
             // Nodes without a common address family have no leg to measure.
             let Ok(target) = dial::address(from, to, member, tunnel.ip_preference) else { continue };
-            legs.push(("a", *owner, target.to_string(), member.node));
+            // Tunnels share this leg, whatever their ports.
+            legs.push(("a", *owner, target.host, member.node));
         }
     }
     legs.extend(exit.nodes.iter().map(|member| ("b", member.node, probe_target.clone(), member.node)));

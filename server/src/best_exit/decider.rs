@@ -1,6 +1,6 @@
 //! The task that owns all decisions: starts rounds, evaluates owners as their results come in, has orders pushed.
 
-use super::legs::{Layout, OwnerKey};
+use super::legs::{Layout, OwnerKey, Stretch};
 use super::owner::Owner;
 use super::prober::{self, Answer, How, Question, Said};
 use super::push::{self, PushDone};
@@ -36,6 +36,9 @@ pub(super) struct Decider {
     pub(super) pins: Vec<(TunnelId, PinRecord)>,
     pub(super) plans: Arc<Plans>,
     pub(super) layout: Arc<Layout>,
+    /// How often the measured port of a leg with several has failed, by who measures and what; each time the next one
+    /// takes its turn.
+    pub(super) turns: BTreeMap<(NodeId, String), usize>,
     /// What the layout was made from.
     pub(super) layout_of: Option<(Arc<Plans>, HostPort)>,
     pub(super) stored: BTreeMap<OwnerKey, StoredDecision>,
@@ -112,6 +115,7 @@ impl Decider {
             pins: Vec::new(),
             plans,
             layout: Arc::default(),
+            turns: BTreeMap::new(),
             layout_of: None,
             stored: stored.into_iter().map(|stored| ((stored.tunnel, stored.owner), stored)).collect(),
             owners: BTreeMap::new(),
@@ -169,6 +173,8 @@ impl Decider {
         }
         self.layout = Arc::new(Layout::new(&self.plans.intent, &target));
         self.layout_of = Some((self.plans.clone(), target));
+        let legs: BTreeSet<_> = self.layout.legs.iter().map(|leg| (leg.from, leg.target.as_str())).collect();
+        self.turns.retain(|(from, target), _| legs.contains(&(*from, target.as_str())));
         let keys: BTreeSet<OwnerKey> = self.layout.owners.iter().map(|owner| owner.key).collect();
         self.owners.retain(|key, _| keys.contains(key));
         self.inner.views().retain(|key, _| keys.contains(key));
@@ -205,7 +211,8 @@ impl Decider {
         for (node, legs) in started.asks {
             // It may have gone in this moment; then the question ends at once.
             let kind = self.inner.agents.kind(node).unwrap_or(crate::agents::Kind::Peer);
-            let legs: Vec<_> = legs.into_iter().map(|leg| (leg, self.layout.legs[leg].clone())).collect();
+            let legs: Vec<_> =
+                legs.into_iter().map(|leg| (leg, self.address(&self.layout.legs[leg]))).collect();
             self.busy.insert(node);
             self.inner.metrics.legs_in_flight.inc_by(i64::try_from(legs.len()).unwrap_or(i64::MAX));
             let question = Question { round: number, node, kind, legs, how };
@@ -226,6 +233,18 @@ impl Decider {
         }
     }
 
+    fn address(&self, stretch: &Stretch) -> HostPort {
+        stretch.at(self.turns.get(&(stretch.from, stretch.target.clone())).copied().unwrap_or(0))
+    }
+
+    /// After a failure the next round tries another port of the same host, if there is one: a single dead service does
+    /// not speak for a host long enough to move its tunnels.
+    fn turn_away(&mut self, stretch: &Stretch, result: &Leg) {
+        if matches!(result, Leg::Failed { .. }) && stretch.ports.len() > 1 {
+            *self.turns.entry((stretch.from, stretch.target.clone())).or_insert(0) += 1;
+        }
+    }
+
     fn answered(&mut self, answer: Answer) {
         let Answer { round: number, node, said } = answer;
         let Some(mut running) = self.rounds.remove(&number) else { return };
@@ -234,7 +253,8 @@ impl Decider {
         let ready = match said {
             Said::Legs(legs) => {
                 self.unresponsive.remove(&node);
-                for (_, leg) in &legs {
+                for (number, leg) in &legs {
+                    self.turn_away(&running.layout.legs[*number], leg);
                     Metrics::count(
                         &self.inner.metrics.legs,
                         match leg {
@@ -279,7 +299,7 @@ impl Decider {
             .results()
             .map(|(leg, result)| {
                 let stretch = &running.layout.legs[leg];
-                LegSample { from: stretch.from, target: stretch.to.to_string(), at, leg: result.clone() }
+                LegSample { from: stretch.from, target: stretch.target.clone(), at, leg: result.clone() }
             })
             .collect();
         if !samples.is_empty() {

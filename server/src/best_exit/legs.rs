@@ -10,11 +10,23 @@ use std::collections::BTreeMap;
 /// Names the state of one owner.
 pub(super) type OwnerKey = (TunnelId, NodeId);
 
-/// A measured stretch: who connects where.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A measured stretch: who connects where. The way to a host is the same for all tunnels, so those that lead to the same
+/// exit share it although each has a port of its own there.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) from: NodeId,
-    pub(super) to: HostPort,
+    pub(super) host: String,
+    /// Ascending, at least one. Any of them stands for all.
+    pub(super) ports: Vec<u16>,
+    /// What the measurements are kept under: the host, with the port where only this one is meant.
+    pub(super) target: String,
+}
+
+impl Stretch {
+    /// The address to measure at this turn.
+    pub(super) fn at(&self, turn: usize) -> HostPort {
+        HostPort::new(&self.host, self.ports[turn % self.ports.len()])
+    }
 }
 
 /// One exit of one owner.
@@ -66,9 +78,9 @@ impl Layout {
                     let nodes = intent.nodes.get(&owner).zip(intent.nodes.get(&member.node));
                     let address = nodes
                         .and_then(|(from, to)| dial::address(from, to, member, tunnel.ip_preference).ok());
-                    let leg_a = address.map(|to| layout.leg(&mut index, number, Stretch { from: owner, to }));
-                    let to_target = Stretch { from: member.node, to: probe_target.clone() };
-                    let leg_b = layout.leg(&mut index, number, to_target);
+                    let leg_a = address.map(|to| layout.leg(&mut index, number, owner, &to.host, &to));
+                    let target = probe_target.to_string();
+                    let leg_b = layout.leg(&mut index, number, member.node, &target, probe_target);
                     candidates.push(CandidatePlan { exit: member.node, leg_a, leg_b });
                 }
                 layout.owners.push(OwnerPlan {
@@ -82,13 +94,23 @@ impl Layout {
         layout
     }
 
-    fn leg(&mut self, index: &mut BTreeMap<Stretch, usize>, user: usize, stretch: Stretch) -> usize {
+    fn leg(
+        &mut self,
+        index: &mut BTreeMap<(NodeId, String), usize>,
+        user: usize,
+        from: NodeId,
+        target: &str,
+        to: &HostPort,
+    ) -> usize {
         let next = self.legs.len();
-        let leg = *index.entry(stretch.clone()).or_insert(next);
+        let leg = *index.entry((from, target.to_owned())).or_insert(next);
         if leg == next {
-            self.by_node.entry(stretch.from).or_default().push(leg);
-            self.legs.push(stretch);
+            self.by_node.entry(from).or_default().push(leg);
+            let (host, target) = (to.host.clone(), target.to_owned());
+            self.legs.push(Stretch { from, host, ports: vec![to.port], target });
             self.users.push(Vec::new());
+        } else if let Err(at) = self.legs[leg].ports.binary_search(&to.port) {
+            self.legs[leg].ports.insert(at, to.port);
         }
         if self.users[leg].last() != Some(&user) {
             self.users[leg].push(user);
@@ -149,14 +171,33 @@ mod tests {
     fn ten_tunnels_over_the_same_exits_measure_each_leg_once() {
         for owners in 1..4 {
             let entry: Vec<i64> = (1..=owners).collect();
-            let tunnels = (0..10).map(|_| tunnel(&entry, &[30, 31, 32]));
+            // Every tunnel has relay ports of its own.
+            let tunnels = (0..10).map(|number| {
+                let mut tunnel = tunnel(&entry, &[30, 31, 32]);
+                tunnel.exit.as_mut().unwrap().nodes.iter_mut().for_each(|member| member.port += 100 * number);
+                tunnel
+            });
             let layout = Layout::new(&intent(tunnels), &target());
             assert_eq!(layout.legs.len() as i64, 3 + owners * 3);
             assert_eq!(layout.owners.len() as i64, 10 * owners);
             let exit_legs =
                 layout.by_node.iter().filter(|(node, _)| node.0 >= 30).map(|(_, legs)| legs.len());
             assert_eq!(exit_legs.collect::<Vec<_>>(), [1, 1, 1]);
+            let to_exit = layout.legs.iter().find(|leg| leg.host == "192.0.2.31").unwrap();
+            let ports: Vec<u16> = (0..10).map(|number| 20_031 + 100 * number).collect();
+            assert_eq!((&to_exit.ports, to_exit.target.as_str()), (&ports, "192.0.2.31"));
+            assert_eq!([0, 1, 9, 10].map(|turn| to_exit.at(turn).port), [20_031, 20_131, 20_931, 20_031]);
         }
+    }
+
+    #[test]
+    fn a_host_that_is_exit_and_probe_target_is_measured_as_both() {
+        let target = HostPort::new("192.0.2.31", 443);
+        // Node 30 is an exit, which measures the target, and an owner with exit 31.
+        let layout = Layout::new(&intent([tunnel(&[30], &[31, 32]), tunnel(&[1], &[30, 31])]), &target);
+        let from_30: Vec<_> =
+            layout.legs.iter().filter(|leg| leg.from == NodeId(30)).map(|leg| leg.target.as_str()).collect();
+        assert_eq!(from_30, ["192.0.2.31", "192.0.2.32", "192.0.2.31:443"]);
     }
 
     #[test]

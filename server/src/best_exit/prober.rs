@@ -1,6 +1,5 @@
 //! Asks the nodes.
 
-use super::legs::Stretch;
 use crate::agents::{Agents, CallError, Kind};
 use crate::clock::random_u64;
 use futures_util::StreamExt as _;
@@ -72,8 +71,8 @@ pub(super) struct Question {
     pub(super) round: u64,
     pub(super) node: NodeId,
     pub(super) kind: Kind,
-    /// Each with its index.
-    pub(super) legs: Vec<(usize, Stretch)>,
+    /// Each leg's index, and where to connect.
+    pub(super) legs: Vec<(usize, HostPort)>,
     pub(super) how: How,
 }
 
@@ -104,9 +103,9 @@ pub(super) async fn ask(
             }
         }
         Kind::Ours { probe_batch: false } | Kind::Peer => {
-            let pings = legs.into_iter().map(|(leg, stretch)| {
+            let pings = legs.into_iter().map(|(leg, to)| {
                 let (agents, gate) = (&agents, &gate);
-                async move { (leg, ping(agents, node, &stretch.to, how, gate).await) }
+                async move { (leg, ping(agents, node, &to, how, gate).await) }
             });
             let mut pings = futures_util::stream::iter(pings).buffer_unordered(PINGS_PER_PEER);
             while let Some((leg, result)) = pings.next().await {
@@ -126,18 +125,15 @@ pub(super) async fn ask(
 async fn batch(
     agents: &Agents,
     node: NodeId,
-    legs: &[(usize, Stretch)],
+    legs: &[(usize, HostPort)],
     how: How,
     gate: &Semaphore,
 ) -> Result<Vec<(usize, Leg)>, Said> {
     let Ok(_permit) = gate.acquire_many(u32::try_from(legs.len()).unwrap_or(u32::MAX)).await else {
         return Err(Said::Gone);
     };
-    let targets = (0u32..).zip(legs).map(|(id, (_, stretch))| ProbeTarget {
-        id,
-        host: stretch.to.host.clone(),
-        port: stretch.to.port,
-    });
+    let targets =
+        (0u32..).zip(legs).map(|(id, (_, to))| ProbeTarget { id, host: to.host.clone(), port: to.port });
     let command = Command::ProbeBatch(ProbeBatch {
         targets: targets.collect(),
         count: how.count,

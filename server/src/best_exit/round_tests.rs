@@ -1,19 +1,21 @@
 use super::super::legs::{CandidatePlan, Stretch};
 use super::*;
-use shared::address::HostPort;
 use shared::ids::TunnelId;
 use std::collections::BTreeMap;
+
+fn stretch(from: i64, host: &str) -> Stretch {
+    Stretch { from: NodeId(from), host: host.into(), ports: vec![443], target: host.into() }
+}
 
 /// Owners 1 and 2 over the exits 30 and 31.
 fn layout() -> Arc<Layout> {
     let mut layout = Layout::default();
     for from in [30, 31] {
-        layout.legs.push(Stretch { from: NodeId(from), to: HostPort::new("target", 443) });
+        layout.legs.push(stretch(from, "target"));
     }
     for owner in [1, 2] {
         let candidates = [30, 31].into_iter().enumerate().map(|(leg_b, exit)| {
-            let to = HostPort::new(format!("exit-{exit}"), 1);
-            layout.legs.push(Stretch { from: NodeId(owner), to });
+            layout.legs.push(stretch(owner, &format!("exit-{exit}")));
             CandidatePlan { exit: NodeId(exit), leg_a: Some(layout.legs.len() - 1), leg_b }
         });
         let candidates: Vec<_> = candidates.collect();

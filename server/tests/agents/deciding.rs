@@ -98,6 +98,30 @@ async fn a_better_exit_takes_over_new_connections() {
 }
 
 #[tokio::test]
+async fn one_dead_port_among_several_speaks_for_nobody() {
+    let world = World::new().await;
+    let example = Example::new(&world).await;
+    let second = world.tunnel("second", &[example.entry], &example.exits).await;
+    let crew = Crew::new(&world);
+    let panel = running(&world, &example, &crew).await;
+    panel.reason(second, example.entry, "current_is_best").await;
+    // Whichever of the two is measured: it refuses, and the other one is asked instead.
+    let ports =
+        [world.relay(example.tunnel, example.exits[0]).await, world.relay(second, example.exits[0]).await];
+    assert_ne!(ports[0], ports[1]);
+    for dead in &ports {
+        crew.entry.latency(dead, f64::INFINITY);
+        panel.rounds(8).await;
+        crew.entry.latency(dead, 10.0);
+        assert_eq!(panel.state.metrics.switches.get(), 0, "{dead}");
+    }
+    // When all refuse, the exit is left.
+    ports.iter().for_each(|port| crew.entry.latency(port, f64::INFINITY));
+    panel.until("both tunnels leave it", || async { panel.state.metrics.switches.get() == 2 }).await;
+    panel.stop().await;
+}
+
+#[tokio::test]
 async fn a_refused_order_changes_nothing_and_is_tried_again_after_the_wait() {
     let world = World::new().await;
     let example = Example::new(&world).await;
@@ -289,7 +313,7 @@ async fn each_leg_is_measured_once_a_round_whoever_shares_it() {
         assert_eq!(probed, [(TARGET.to_owned(), 1)].into());
     }
     let probed = crew.entry.state().probed.clone();
-    assert_eq!(probed.len(), 30, "ten relay ports on each of three exits");
+    assert_eq!(probed.len(), 3, "ten tunnels share the way to each of three exits: {probed:?}");
     assert!(probed.values().all(|times| *times == 1), "{probed:?}");
     panel.stop().await;
 }

@@ -75,21 +75,24 @@ async fn ten_tunnels_over_the_same_exits_measure_each_leg_once() {
             let best = stage.best(&format!("best-{number}"), &["entry-1"], &[], &exits)?;
             tunnels.push(stage.api.create_tunnel(&best).await?);
         }
-        // What there is to measure: every address that some chain dials, and each exit to the probe target.
-        let mut legs = BTreeSet::new();
+        // What there is to measure: the way to every exit, though each tunnel dials a port of its own there, and each exit
+        // to the probe target.
+        let (mut legs, mut addresses) = (BTreeSet::new(), BTreeSet::new());
         for tunnel in &tunnels {
             stage.deployed(tunnel.id).await?;
             decided(stage, tunnel.id, "current_is_best").await?;
             for node in stage.api.runtime(tunnel.id).await? {
                 let chains = node.config.chains.into_iter().flat_map(|chain| chain.hops);
                 for member in chains.flat_map(|hop| hop.nodes) {
-                    legs.insert((node.node_name.clone(), member.addr));
+                    addresses.insert(member.addr.clone());
+                    let host = member.addr.rsplit_once(':').context("an address has a port")?.0.to_owned();
+                    legs.insert((node.node_name.clone(), host));
                 }
             }
         }
-        let to_exits = legs.len();
+        ensure!((legs.len(), addresses.len()) == (3, 30), "{legs:?} {addresses:?}");
         legs.extend(exits.map(|exit| (exit.to_owned(), stage.target.probe().to_string())));
-        ensure!(legs.len() == to_exits + 3, "{legs:?}");
+        ensure!(legs.len() == 6, "{legs:?}");
 
         // Between two ends of rounds, a whole number of rounds was measured.
         let mut events = stage.api.events().await?;
