@@ -1,15 +1,16 @@
 //! Gets one client connection through a chain: path after path, until one is fully up.
 
 use super::Chain;
+use super::connector::Asked;
+use super::fault::{AskError, TargetFault};
 use super::group::Attempt;
-use super::node::{Connector, Node};
+use super::node::Node;
 use super::state::OpenConnection;
 use super::walk::Walk;
 use crate::net::{Interface, within};
 use crate::options::RuntimeOptions;
-use crate::relay::client::{RelayError, Unanswered};
+use crate::relay::client::Unanswered;
 use crate::relay::pump::Client;
-use crate::relay::wire::Status;
 use crate::stream::Stream;
 use shared::address::HostPort;
 use std::io;
@@ -88,7 +89,7 @@ pub enum ChainFailure {
     Empty,
     /// Every node that was tried says that it is the target. Nothing is held against the nodes then.
     #[error("the target cannot be reached through any node (last: {0})")]
-    Target(Status),
+    Target(TargetFault),
     /// The nodes failed.
     #[error("no node could be used (last: {0})")]
     Nodes(String),
@@ -115,7 +116,7 @@ struct PathFailure {
 }
 
 enum Cause {
-    /// Connect or handshake, or a relay answer that blames the node. Another way to the node may work.
+    /// Connect or handshake, or an answer that blames the node. Another way to the node may work.
     Node {
         error: String,
         everywhere: bool,
@@ -125,7 +126,7 @@ enum Cause {
         error: String,
     },
     /// The last node's answer blames the target.
-    Target(Status),
+    Target(TargetFault),
     ClientGone,
 }
 
@@ -133,7 +134,7 @@ impl std::fmt::Display for Cause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Cause::Node { error, .. } | Cause::Hurried { error } => f.write_str(error),
-            Cause::Target(status) => write!(f, "answered: {status}"),
+            Cause::Target(fault) => write!(f, "answered: {fault}"),
             Cause::ClientGone => f.write_str("the client is gone"),
         }
     }
@@ -216,7 +217,7 @@ pub async fn reach(
     Err(match last {
         None if out_of_time => ChainFailure::Time("none was tried".to_owned()),
         None => ChainFailure::Empty,
-        Some((_, Cause::Target(status))) if !nodes_failed => ChainFailure::Target(status),
+        Some((_, Cause::Target(fault))) if !nodes_failed => ChainFailure::Target(fault),
         Some((_, Cause::ClientGone)) => ChainFailure::ClientGone,
         Some((node, cause)) => {
             let text = format!("{}: {cause}", node.config.name);
@@ -282,23 +283,14 @@ async fn ask_next(
     next: &HostPort,
     (budget, patience): (&Budget, Patience),
 ) -> Result<Stream, (Whose, Cause)> {
-    let Connector::Relay { auth, nodelay, timeout } = &node.connector else { return Ok(carrier) };
-    let (deadline, hurried) = for_answer(*timeout, budget, patience);
-    let ask = async {
-        let mut unanswered = Unanswered::ask(carrier, next, auth.as_ref()).await?;
-        if *nodelay {
-            unanswered.answer().await?;
-            return Ok(unanswered.into_answered());
-        }
+    let (deadline, hurried) = for_answer(node.connector.timeout(), budget, patience);
+    match timed(deadline, node.connector.ask(carrier, next)).await {
+        Ok(Asked::Answered(stream)) => Ok(stream),
         // The next node speaks only after its handshake has begun, so a held answer comes with it.
-        Ok(unanswered.into_stream(None))
-    };
-    timed(deadline, ask).await.map_err(|error| match error {
-        RelayError::Status(status) if !status.blames_target() => {
-            (Whose::Asked, Cause::Node { error: error.to_string(), everywhere: true })
-        }
-        other => (Whose::Next, blame(hurried, &format!("through {}", node.config.name), &other)),
-    })
+        Ok(Asked::Unanswered(unanswered)) => Ok(unanswered.into_stream(None)),
+        Err(AskError::Node(error)) => Err((Whose::Asked, Cause::Node { error, everywhere: true })),
+        Err(other) => Err((Whose::Next, blame(hurried, &format!("through {}", node.config.name), &other))),
+    }
 }
 
 /// Asks the last node for the target.
@@ -309,24 +301,19 @@ async fn ask_last(
     client: &mut Client,
     (budget, patience): (&Budget, Patience),
 ) -> Result<Up, Cause> {
-    let Connector::Relay { auth, nodelay, timeout } = &node.connector else {
-        return Ok(Up::Answered(stream));
-    };
-    let (deadline, hurried) = for_answer(*timeout, budget, patience);
-    let failed = |error: RelayError| match error {
-        RelayError::Status(status) if status.blames_target() => Cause::Target(status),
-        RelayError::Status(_) => Cause::Node { error: error.to_string(), everywhere: true },
-        other => match blame(hurried, "relay", &other) {
+    let (deadline, hurried) = for_answer(node.connector.timeout(), budget, patience);
+    let failed = |error: AskError| match error {
+        AskError::Target(fault) => Cause::Target(fault),
+        AskError::Node(error) => Cause::Node { error, everywhere: true },
+        other => match blame(hurried, &node.config.connector.kind, &other) {
             Cause::Node { error, .. } => Cause::Node { error, everywhere: true },
             cause @ (Cause::Hurried { .. } | Cause::Target(_) | Cause::ClientGone) => cause,
         },
     };
-    let asked = within(deadline, Unanswered::ask(stream, target, auth.as_ref())).await;
-    let mut unanswered = asked.map_err(|error| failed(error.into()))?;
-    if *nodelay {
-        timed(deadline, unanswered.answer()).await.map_err(failed)?;
-        return Ok(Up::Answered(unanswered.into_answered()));
-    }
+    let mut unanswered = match timed(deadline, node.connector.ask(stream, target)).await.map_err(failed)? {
+        Asked::Answered(stream) => return Ok(Up::Answered(stream)),
+        Asked::Unanswered(unanswered) => unanswered,
+    };
     let spoken = async {
         client.has_spoken().await?;
         tokio::time::sleep(GRACE).await;
@@ -335,7 +322,7 @@ async fn ask_last(
     tokio::select! {
         biased;
         answer = unanswered.answer() => {
-            answer.map_err(failed)?;
+            answer.map_err(|error| failed(error.into()))?;
             Ok(Up::Answered(unanswered.into_answered()))
         }
         spoken = spoken => match spoken {
@@ -362,16 +349,16 @@ fn for_answer(timeout: Option<Duration>, budget: &Budget, patience: Patience) ->
     }
 }
 
-fn blame(hurried: bool, stage: &str, error: &RelayError) -> Cause {
-    let timed_out = matches!(error, RelayError::Io(error) if error.kind() == io::ErrorKind::TimedOut);
+fn blame(hurried: bool, stage: &str, error: &AskError) -> Cause {
+    let timed_out = matches!(error, AskError::Io(error) if error.kind() == io::ErrorKind::TimedOut);
     let error = format!("{stage}: {error}");
     if hurried && timed_out { Cause::Hurried { error } } else { Cause::Node { error, everywhere: false } }
 }
 
 async fn timed<T>(
     deadline: Duration,
-    future: impl Future<Output = Result<T, RelayError>>,
-) -> Result<T, RelayError> {
+    future: impl Future<Output = Result<T, AskError>>,
+) -> Result<T, AskError> {
     within(deadline, async { Ok(future.await) }).await?
 }
 

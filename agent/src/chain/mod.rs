@@ -1,6 +1,8 @@
 //! Ways to the next group: hops, each with its nodes.
 
+pub mod connector;
 pub mod dial;
+pub mod fault;
 pub mod group;
 pub mod marks;
 pub mod node;

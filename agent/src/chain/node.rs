@@ -1,15 +1,13 @@
 //! One node of a hop: where it is, how it is dialled, what is spoken to it.
 
+use super::connector::Connector;
 use crate::metadata::{ConfigError, MetadataReader};
 use crate::stream::Stream;
 use crate::tls::TlsClient;
 use shared::address::HostPort;
-use shared::gost::{Auth, ChainNodeConfig};
+use shared::gost::ChainNodeConfig;
 use std::io;
 use std::time::Duration;
-
-/// Credentials have a length byte on the wire.
-pub(crate) const LONGEST_CREDENTIAL: usize = 255;
 
 /// A node that can be dialled.
 pub struct Node {
@@ -36,22 +34,6 @@ pub enum Transport {
     },
 }
 
-/// What is spoken to a node.
-pub enum Connector {
-    /// Nothing: the node knows where to go.
-    Forward,
-    /// GOST's relay protocol.
-    Relay {
-        /// Sent along.
-        auth: Option<Auth>,
-        /// Wait for the node's answer before anything else. Without it, a node may hold its answer until the target
-        /// speaks, and payload must not wait for that.
-        nodelay: bool,
-        /// Replaces the general deadline of the answer.
-        timeout: Option<Duration>,
-    },
-}
-
 impl Node {
     /// `path` is the node's, for errors.
     pub fn build(path: &str, config: &ChainNodeConfig) -> Result<Self, ConfigError> {
@@ -59,7 +41,7 @@ impl Node {
         let addr = HostPort::parse(&config.addr).map_err(|error| wrong("addr", error.to_string()))?;
         Ok(Self {
             transport: transport(path, config, &addr)?,
-            connector: connector(path, config)?,
+            connector: Connector::build(&format!("{path}.connector"), &config.connector)?,
             addr,
             config: config.clone(),
         })
@@ -88,41 +70,6 @@ fn transport(path: &str, config: &ChainNodeConfig, addr: &HostPort) -> Result<Tr
         }
         other => Err(wrong("type", format!("{other} is not supported"))),
     }
-}
-
-fn connector(path: &str, config: &ChainNodeConfig) -> Result<Connector, ConfigError> {
-    let connector = &config.connector;
-    let path = format!("{path}.connector");
-    let known = ["nodelay", "connectTimeout", "mux."];
-    let metadata = MetadataReader::new(format!("{path}.metadata"), &connector.metadata, &known)?;
-    match connector.kind.as_str() {
-        "relay" => {
-            if let Some(auth) = &connector.auth {
-                check_auth(&format!("{path}.auth"), auth)?;
-            }
-            Ok(Connector::Relay {
-                auth: connector.auth.clone(),
-                nodelay: metadata.flag("nodelay")?,
-                timeout: metadata.duration("connectTimeout")?.filter(|timeout| !timeout.is_zero()),
-            })
-        }
-        "tcp" | "forward" if connector.auth.is_some() => {
-            Err(ConfigError::new(format!("{path}.auth"), format!("{} has no credentials", connector.kind)))
-        }
-        "tcp" | "forward" => Ok(Connector::Forward),
-        other => Err(ConfigError::new(format!("{path}.type"), format!("{other} is not supported"))),
-    }
-}
-
-/// Refuses credentials that do not fit into a relay request.
-pub(crate) fn check_auth(path: &str, auth: &Auth) -> Result<(), ConfigError> {
-    for (field, text) in [("username", &auth.username), ("password", &auth.password)] {
-        if text.len() > LONGEST_CREDENTIAL {
-            let reason = format!("must not be longer than {LONGEST_CREDENTIAL} bytes");
-            return Err(ConfigError::new(format!("{path}.{field}"), reason));
-        }
-    }
-    Ok(())
 }
 
 impl Transport {

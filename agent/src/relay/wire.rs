@@ -85,22 +85,6 @@ impl Status {
             other => Status::Other(other),
         }
     }
-
-    /// Whether the status speaks of the target rather than of the server that sent it. Such a failure is held against
-    /// the server only if another one could reach the same target.
-    pub fn blames_target(self) -> bool {
-        match self {
-            Status::Forbidden | Status::Timeout | Status::HostUnreachable | Status::NetworkUnreachable => {
-                true
-            }
-            Status::Ok
-            | Status::BadRequest
-            | Status::Unauthorized
-            | Status::ServiceUnavailable
-            | Status::InternalError
-            | Status::Other(_) => false,
-        }
-    }
 }
 
 impl std::fmt::Display for Status {

@@ -2,8 +2,8 @@
 
 use super::plane::LogGate;
 use super::{Forwarder, Handler, Service, Transport};
+use crate::chain::connector::check_auth;
 use crate::chain::group::Group;
-use crate::chain::node::check_auth;
 use crate::metadata::{ConfigError, MetadataReader};
 use crate::net::Interface;
 use crate::tls::TlsServer;

@@ -3,6 +3,7 @@
 use super::plane::Plane;
 use super::{Forwarder, Service};
 use crate::chain::dial::{Budget, ChainFailure, Through};
+use crate::chain::fault::TargetFault;
 use crate::relay::pump::Client;
 use crate::relay::wire::Status;
 use crate::stream::Stream;
@@ -33,19 +34,21 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
+    /// What the client is told about the target, if it is about that; otherwise, that there is no way to it.
+    pub(super) fn fault(&self) -> Option<TargetFault> {
+        match self {
+            Refusal::Time | Refusal::Chain { failure: ChainFailure::Time(_), .. } => {
+                Some(TargetFault::Timeout)
+            }
+            Refusal::Chain { failure: ChainFailure::Target(fault), .. } => Some(*fault),
+            Refusal::NoChain(_) | Refusal::Chain { .. } => None,
+            Refusal::Direct { error, .. } => Some(TargetFault::of_io(error)),
+        }
+    }
+
     /// What a relay client is told.
     pub(super) fn status(&self) -> Status {
-        match self {
-            Refusal::Time => Status::Timeout,
-            Refusal::Chain { failure: ChainFailure::Target(status), .. } => *status,
-            Refusal::Chain { failure: ChainFailure::Time(_), .. } => Status::Timeout,
-            Refusal::NoChain(_) | Refusal::Chain { .. } => Status::ServiceUnavailable,
-            Refusal::Direct { error, .. } => match error.kind() {
-                io::ErrorKind::TimedOut => Status::Timeout,
-                io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => Status::NetworkUnreachable,
-                _ => Status::HostUnreachable,
-            },
-        }
+        self.fault().map_or(Status::ServiceUnavailable, TargetFault::status)
     }
 
     /// Whether another target could still be reached.

@@ -1,0 +1,110 @@
+//! What is spoken to a node: how it is asked for a connection.
+
+use super::fault::AskError;
+use crate::metadata::{ConfigError, MetadataReader};
+use crate::relay::client::Unanswered;
+use crate::stream::Stream;
+use shared::address::HostPort;
+use shared::gost::{Auth, ConnectorConfig};
+use std::time::Duration;
+
+/// Credentials have a length byte on the wire.
+const LONGEST_CREDENTIAL: usize = 255;
+
+/// What is spoken to a node.
+pub enum Connector {
+    /// Nothing: the node knows where to go.
+    Forward,
+    /// GOST's relay protocol.
+    Relay {
+        /// Sent along.
+        auth: Option<Auth>,
+        /// Wait for the node's answer before anything else. Without it, a node may hold its answer until the target
+        /// speaks, and payload must not wait for that.
+        nodelay: bool,
+        /// Replaces the general deadline of the answer.
+        timeout: Option<Duration>,
+    },
+}
+
+/// A node that has been asked.
+pub enum Asked {
+    /// It said yes, or has nothing to say: what follows is payload.
+    Answered(Stream),
+    /// It may hold its answer until the target speaks.
+    Unanswered(Unanswered),
+}
+
+impl Connector {
+    /// `path` is the connector's, for errors.
+    pub fn build(path: &str, config: &ConnectorConfig) -> Result<Self, ConfigError> {
+        let auth = config.auth.as_ref();
+        match config.kind.as_str() {
+            "relay" => {
+                let metadata = known(path, config, &["nodelay", "connectTimeout", "mux."])?;
+                auth.map(|auth| check_auth(&format!("{path}.auth"), auth)).transpose()?;
+                Ok(Self::Relay {
+                    auth: auth.cloned(),
+                    nodelay: metadata.flag("nodelay")?,
+                    timeout: positive(metadata.duration("connectTimeout")?),
+                })
+            }
+            "tcp" | "forward" => {
+                known(path, config, &["nodelay", "connectTimeout", "mux."])?;
+                if auth.is_some() {
+                    let reason = format!("{} has no credentials", config.kind);
+                    return Err(ConfigError::new(format!("{path}.auth"), reason));
+                }
+                Ok(Self::Forward)
+            }
+            other => Err(ConfigError::new(format!("{path}.type"), format!("{other} is not supported"))),
+        }
+    }
+
+    /// Replaces the general deadline of the answer.
+    pub fn timeout(&self) -> Option<Duration> {
+        match self {
+            Self::Forward => None,
+            Self::Relay { timeout, .. } => *timeout,
+        }
+    }
+
+    /// Asks the node at the other end of `stream` for a connection to `target`, which may be the next node. The caller
+    /// sets the deadline.
+    pub async fn ask(&self, stream: Stream, target: &HostPort) -> Result<Asked, AskError> {
+        match self {
+            Self::Forward => Ok(Asked::Answered(stream)),
+            Self::Relay { auth, nodelay, .. } => {
+                let mut unanswered = Unanswered::ask(stream, target, auth.as_ref()).await?;
+                if !nodelay {
+                    return Ok(Asked::Unanswered(unanswered));
+                }
+                unanswered.answer().await?;
+                Ok(Asked::Answered(unanswered.into_answered()))
+            }
+        }
+    }
+}
+
+fn known<'a>(
+    path: &str,
+    config: &'a ConnectorConfig,
+    known: &[&str],
+) -> Result<MetadataReader<'a>, ConfigError> {
+    MetadataReader::new(format!("{path}.metadata"), &config.metadata, known)
+}
+
+fn positive(duration: Option<Duration>) -> Option<Duration> {
+    duration.filter(|duration| !duration.is_zero())
+}
+
+/// Refuses credentials that do not fit where a length byte comes before each.
+pub(crate) fn check_auth(path: &str, auth: &Auth) -> Result<(), ConfigError> {
+    for (field, text) in [("username", &auth.username), ("password", &auth.password)] {
+        if text.len() > LONGEST_CREDENTIAL {
+            let reason = format!("must not be longer than {LONGEST_CREDENTIAL} bytes");
+            return Err(ConfigError::new(format!("{path}.{field}"), reason));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Whose fault it is when a node was asked for a connection and gave none: one rule for every protocol.
+//!
+//! An answer that speaks of the target is held against the node only if another one reaches the same target. Otherwise a
+//! client that asks for targets which are down or forbidden would push every exit aside. Any other failure is the node's.
+//!
+//! | the node says that the target | relay | SOCKS5 | HTTP |
+//! | --- | --- | --- | --- |
+//! | is forbidden by its rules | 3 | 02 | 403 |
+//! | did not answer in time | 4 | 06 | 504 |
+//! | refused | | 05 | |
+//! | cannot be reached | 6 | 04 | 502, 503 |
+//! | is in a network that cannot be reached | 7 | 03 | |
+//!
+//! HTTP's 503 is there although it could speak of the proxy: it is what GOST and Squid say of any target that is down.
+
+use crate::relay::client::RelayError;
+use crate::relay::wire::Status;
+use std::io;
+
+/// What a node, or the system, says about a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetFault {
+    /// Rules forbid it.
+    Forbidden,
+    /// It did not answer in time.
+    Timeout,
+    /// It answered, with a refusal.
+    Refused,
+    /// It cannot be reached, or its name has no address.
+    HostUnreachable,
+    /// Its network cannot be reached.
+    NetworkUnreachable,
+}
+
+impl TargetFault {
+    /// What a relay server's answer says about the target, if it is about that.
+    pub fn of_status(status: Status) -> Option<Self> {
+        match status {
+            Status::Forbidden => Some(Self::Forbidden),
+            Status::Timeout => Some(Self::Timeout),
+            Status::HostUnreachable => Some(Self::HostUnreachable),
+            Status::NetworkUnreachable => Some(Self::NetworkUnreachable),
+            Status::Ok
+            | Status::BadRequest
+            | Status::Unauthorized
+            | Status::ServiceUnavailable
+            | Status::InternalError
+            | Status::Other(_) => None,
+        }
+    }
+
+    /// How a relay server says it.
+    pub fn status(self) -> Status {
+        match self {
+            Self::Forbidden => Status::Forbidden,
+            Self::Timeout => Status::Timeout,
+            Self::Refused | Self::HostUnreachable => Status::HostUnreachable,
+            Self::NetworkUnreachable => Status::NetworkUnreachable,
+        }
+    }
+
+    /// What a failed connect says about the target.
+    pub fn of_io(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::TimedOut => Self::Timeout,
+            io::ErrorKind::ConnectionRefused => Self::Refused,
+            io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => Self::NetworkUnreachable,
+            _ => Self::HostUnreachable,
+        }
+    }
+}
+
+impl std::fmt::Display for TargetFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Forbidden => "forbidden",
+            Self::Timeout => "target timed out",
+            Self::Refused => "target refused",
+            Self::HostUnreachable => "host unreachable",
+            Self::NetworkUnreachable => "network unreachable",
+        })
+    }
+}
+
+/// Why a node that was asked gave no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// It says that it is the target.
+    #[error("answered: {0}")]
+    Target(TargetFault),
+    /// Its answer speaks of itself, or is none of the protocol.
+    #[error("{0}")]
+    Node(String),
+    /// The connection to it failed, or it did not answer in time.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl From<RelayError> for AskError {
+    fn from(error: RelayError) -> Self {
+        match error {
+            RelayError::Status(status) => match TargetFault::of_status(status) {
+                Some(fault) => Self::Target(fault),
+                None => Self::Node(error.to_string()),
+            },
+            RelayError::Wire(_) => Self::Node(error.to_string()),
+            RelayError::Io(error) => Self::Io(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAULTS: [TargetFault; 5] = [
+        TargetFault::Forbidden,
+        TargetFault::Timeout,
+        TargetFault::Refused,
+        TargetFault::HostUnreachable,
+        TargetFault::NetworkUnreachable,
+    ];
+
+    #[test]
+    fn a_relay_server_is_understood_as_it_was_meant() {
+        for fault in FAULTS {
+            let expected = if fault == TargetFault::Refused { TargetFault::HostUnreachable } else { fault };
+            assert_eq!(TargetFault::of_status(fault.status()), Some(expected));
+        }
+        for code in [0, 1, 2, 5, 8, 9, 255] {
+            assert_eq!(TargetFault::of_status(Status::from_code(code)), None, "{code}");
+        }
+    }
+}
