@@ -15,8 +15,12 @@ pub fn read(path: &Path) -> anyhow::Result<GostConfig> {
     parse(&text).map_err(|error| error.context(path.display().to_string()))
 }
 
-/// Understands a text; JSON when it begins with a brace, else YAML.
+/// Understands a text; JSON when it begins with a brace, else YAML. Hops that chains name are in their places then.
 pub fn parse(text: &str) -> anyhow::Result<GostConfig> {
+    deserialize(text)?.with_hops_in_place().map_err(anyhow::Error::msg)
+}
+
+fn deserialize(text: &str) -> anyhow::Result<GostConfig> {
     if text.trim_start().starts_with('{') {
         let mut json = serde_json::Deserializer::from_str(text);
         let config = serde_path_to_error::deserialize(&mut json).map_err(|error| {
@@ -70,6 +74,16 @@ chains:
         let config = parse(YAML).unwrap();
         assert_eq!((config.services.len(), config.chains.len()), (1, 1));
         assert_eq!(parse(&serde_json::to_string_pretty(&config).unwrap()).unwrap(), config);
+    }
+
+    #[test]
+    fn a_chain_may_name_its_hops() {
+        let (before, hop) = YAML.split_once("    hops:\n      - name: hop-0\n").unwrap();
+        let named = format!("{before}    hops:\n      - name: hop-0\nhops:\n  - name: hop-0\n");
+        let named = named + &hop.replace("\n    ", "\n").replacen("    ", "", 1);
+        assert_eq!(parse(&named).unwrap(), parse(YAML).unwrap());
+        let error = parse(&named.replace("hops:\n  - name: hop-0", "hops:\n  - name: hop-1")).unwrap_err();
+        assert_eq!(error.to_string(), "chain chain-0: hops[0].name: there is no hop hop-0");
     }
 
     #[test]

@@ -3,6 +3,10 @@
 //! Field names are GOST's, so that an agent of a peer panel understands them. Unknown keys are errors: a key that is
 //! silently ignored is a wish that is silently not fulfilled.
 
+mod selection;
+
+pub use selection::{ChainGroupConfig, ChainGroupEntry, ProbeConfig, SelectorConfig};
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -163,6 +167,9 @@ pub struct HandlerConfig {
     /// Name of the chain to go through. With a name, the target is never dialled directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<String>,
+    /// Further chains to choose from; `chain`, if there is one, stands in front of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain_group: Option<ChainGroupConfig>,
     /// Further candidates tried for one client connection; 0 = every candidate once.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
@@ -208,6 +215,9 @@ pub struct ForwardNodeConfig {
     pub name: String,
     /// `host:port`.
     pub addr: String,
+    /// How it is seen whether the target works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<ProbeConfig>,
     /// `weight`, `backup`, `maxFails`, `failTimeout`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: Metadata,
@@ -221,13 +231,13 @@ pub struct ChainConfig {
     pub name: String,
     /// Passed through one after another.
     pub hops: Vec<HopConfig>,
-    /// Options of the chain.
+    /// `weight`, `backup`, `maxFails`, `failTimeout`: what groups of chains go by.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: Metadata,
 }
 
 /// One stage of a chain.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HopConfig {
     /// Unique in its chain.
@@ -235,8 +245,9 @@ pub struct HopConfig {
     /// How one of the nodes is chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<SelectorConfig>,
-    /// In order of preference.
-    pub nodes: Vec<ChainNodeConfig>,
+    /// In order of preference. A hop without this key stands for the document's hop of the same name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Vec<ChainNodeConfig>>,
     /// Network interface to dial from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
@@ -245,19 +256,11 @@ pub struct HopConfig {
     pub metadata: Metadata,
 }
 
-/// How a node of a group is chosen, and when a failing one is left out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SelectorConfig {
-    /// Text of the strategy; empty means `round`.
-    #[serde(default)]
-    pub strategy: String,
-    /// Failures after which a node is left out; 0 means GOST's default 1.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub max_fails: u32,
-    /// For how long it is left out; 0 means GOST's default 10 s.
-    #[serde(default, skip_serializing_if = "is_zero_duration")]
-    pub fail_timeout: GoDuration,
+impl HopConfig {
+    /// The nodes; none for a hop that only names another.
+    pub fn members(&self) -> &[ChainNodeConfig] {
+        self.nodes.as_deref().unwrap_or_default()
+    }
 }
 
 /// One node of a hop.
@@ -268,10 +271,15 @@ pub struct ChainNodeConfig {
     pub name: String,
     /// `host:port` of its relay service.
     pub addr: String,
-    /// The protocol spoken to it.
+    /// The protocol spoken to it; `http` when it is missing, as in GOST.
+    #[serde(default)]
     pub connector: ConnectorConfig,
-    /// The transport to it.
+    /// The transport to it; `tcp` when it is missing, as in GOST.
+    #[serde(default)]
     pub dialer: DialerConfig,
+    /// How it is seen whether the node works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<ProbeConfig>,
     /// `weight`, `backup`, `maxFails`, `failTimeout`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: Metadata,
@@ -292,6 +300,12 @@ pub struct ConnectorConfig {
     pub metadata: Metadata,
 }
 
+impl Default for ConnectorConfig {
+    fn default() -> Self {
+        Self { kind: "http".to_owned(), auth: None, metadata: Metadata::new() }
+    }
+}
+
 /// The transport to a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -307,6 +321,12 @@ pub struct DialerConfig {
     pub metadata: Metadata,
 }
 
+impl Default for DialerConfig {
+    fn default() -> Self {
+        Self { kind: "tcp".to_owned(), tls: None, metadata: Metadata::new() }
+    }
+}
+
 /// A whole document: what an agent runs, in its state file, in the panel's runtime view and in the hello.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -317,6 +337,9 @@ pub struct GostConfig {
     /// Ways to the next group.
     #[serde(default)]
     pub chains: Vec<ChainConfig>,
+    /// Hops that chains name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<HopConfig>,
 }
 
 fn is_zero(n: &u32) -> bool {

@@ -164,7 +164,7 @@ pub async fn reach(
     budget: &mut Budget,
 ) -> Result<Through, ChainFailure> {
     let options = budget.options.clone();
-    let mut walk = Walk::new(chain, client.ip, &options);
+    let mut walk = Walk::new(chain, client.key, &options);
     // Failures that their nodes blamed on the target. Held against them only if another node reaches it: a target that
     // is down must not push every exit aside.
     let mut in_doubt: Vec<(Attempt, &Node)> = Vec::new();

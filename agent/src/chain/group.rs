@@ -1,74 +1,140 @@
 //! A group of alternatives, one of which is used per attempt: the nodes of a hop, or the targets of a forwarder.
 
+use super::filter::Tier;
+use super::hash::ClientKey;
 use super::marks::{FailRule, Health};
-use super::select::{Candidate, Draw, Policy, client_hash, pick};
+use super::select::{Candidate, Draw, Picked, Policy, Selection, pick};
 use super::state::{NodeState, OpenConnection};
 use crate::clock::{Clock, Random};
 use crate::metadata::{ConfigError, MetadataReader};
 use shared::gost::{Metadata, SelectorConfig};
-use std::net::IpAddr;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// Failures that a rule may ask for; more would only cost memory.
 const MOST_FAILS: u32 = 1000;
+/// Groups up to this size are looked at without allocating.
+const SMALL: usize = 32;
+/// In `current`: nobody was chosen yet.
+const NOBODY: usize = usize::MAX;
 
 /// Alternatives and the policy that chooses among them.
 #[derive(Debug)]
 pub struct Group {
-    policy: Policy,
+    selection: Selection,
     members: Vec<Member>,
     /// Counts connections, for [`Policy::Round`].
     turn: AtomicU64,
+    /// Who was chosen last, for [`Policy::LowestLatency`].
+    current: AtomicUsize,
+}
+
+/// An alternative as it is configured.
+pub struct MemberConfig<'a> {
+    /// Its place, for errors.
+    pub path: String,
+    /// Where it is; by this it is known to the consistent hash.
+    pub addr: &'a str,
+    /// `weight`, `backup`, `maxFails`, `failTimeout`.
+    pub metadata: &'a Metadata,
+    /// What is remembered of it.
+    pub state: Arc<NodeState>,
 }
 
 /// What selection needs of one alternative.
 #[derive(Debug)]
 struct Member {
-    rule: FailRule,
-    backup: bool,
-    weight: u32,
+    terms: Terms,
+    identity: u32,
     state: Arc<NodeState>,
 }
 
-impl Group {
-    /// `path` is the group's, for errors. `members` gives each member's path, metadata and state.
-    pub fn build<'a>(
-        path: &str,
-        selector: Option<&SelectorConfig>,
-        members: impl Iterator<Item = (String, &'a Metadata, Arc<NodeState>)>,
-        previous: Option<&Group>,
-    ) -> Result<Self, ConfigError> {
+/// On which terms a member takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// When failures leave it out.
+    pub rule: FailRule,
+    /// Only used when no other is usable.
+    pub backup: bool,
+    /// For [`Policy::Rand`].
+    pub weight: u32,
+}
+
+impl Terms {
+    /// Reads the metadata of a member; `path` is the metadata's. What it does not say, `general` does.
+    pub fn read(path: &str, metadata: &Metadata, general: FailRule) -> Result<Self, ConfigError> {
+        let known = ["weight", "backup", "maxFails", "failTimeout"];
+        let reader = MetadataReader::new(path, metadata, &known)?;
+        let rule = fail_rule(general, reader.number("maxFails")?, reader.duration("failTimeout")?, path)?;
+        Ok(Self { rule, backup: reader.flag("backup")?, weight: reader.number("weight")?.unwrap_or(1) })
+    }
+}
+
+impl Selection {
+    /// Reads a selector; `path` is the selector's. Also the fail rule for members that have none of their own.
+    pub fn read(path: &str, selector: Option<&SelectorConfig>) -> Result<(Self, FailRule), ConfigError> {
         let default = SelectorConfig::default();
         let selector = selector.unwrap_or(&default);
         let policy = Policy::parse(&selector.strategy)
-            .map_err(|reason| ConfigError::new(format!("{path}.selector.strategy"), reason))?;
-        let general = fail_rule(
-            FailRule::DEFAULT,
-            Some(selector.max_fails),
-            Some(selector.fail_timeout.0),
-            &format!("{path}.selector"),
-        )?;
+            .map_err(|reason| ConfigError::new(format!("{path}.strategy"), reason))?;
+        let (max_fails, timeout) = (Some(selector.max_fails), Some(selector.fail_timeout.0));
+        let general = fail_rule(FailRule::DEFAULT, max_fails, timeout, path)?;
+        let tolerance_us = micros(selector.tolerance.0);
+        if tolerance_us > 0 && policy != Policy::LowestLatency {
+            let reason = "is an option of the strategy lowestlatency";
+            return Err(ConfigError::new(format!("{path}.tolerance"), reason));
+        }
+        let max_latency_us = Some(micros(selector.max_latency.0)).filter(|us| *us > 0);
+        Ok((Self { policy, max_latency_us, tolerance_us }, general))
+    }
+}
+
+/// Microseconds; less than one counts as one, unless it is nothing.
+fn micros(duration: Duration) -> u64 {
+    match u64::try_from(duration.as_micros()).unwrap_or(u64::MAX) {
+        0 if !duration.is_zero() => 1,
+        us => us,
+    }
+}
+
+impl Group {
+    /// `path` is the group's, for errors.
+    pub fn build<'a>(
+        path: &str,
+        selector: Option<&SelectorConfig>,
+        members: impl Iterator<Item = MemberConfig<'a>>,
+        previous: Option<&Group>,
+    ) -> Result<Self, ConfigError> {
+        let (selection, general) = Selection::read(&format!("{path}.selector"), selector)?;
+        let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
         let members = members
-            .map(|(path, metadata, state)| {
-                let path = format!("{path}.metadata");
-                let known = ["weight", "backup", "maxFails", "failTimeout"];
-                let reader = MetadataReader::new(&path, metadata, &known)?;
-                Ok(Member {
-                    rule: fail_rule(
-                        general,
-                        reader.number("maxFails")?,
-                        reader.duration("failTimeout")?,
-                        &path,
-                    )?,
-                    backup: reader.flag("backup")?,
-                    weight: reader.number("weight")?.unwrap_or(1),
-                    state,
-                })
+            .map(|MemberConfig { path, addr, metadata, state }| {
+                let terms = Terms::read(&format!("{path}.metadata"), metadata, general)?;
+                // Members of the same address are told apart by their order among themselves.
+                let nth = seen.entry(addr).or_insert(0);
+                *nth += 1;
+                let identity = crc32fast::hash(format!("{addr}#{nth}").as_bytes());
+                Ok(Member { terms, identity, state })
             })
-            .collect::<Result<_, ConfigError>>()?;
+            .collect::<Result<Vec<_>, ConfigError>>()?;
         let turn = previous.map_or(0, |group| group.turn.load(Ordering::Relaxed));
-        Ok(Self { policy, members, turn: AtomicU64::new(turn) })
+        let current = previous
+            .and_then(|group| Some(&group.members.get(group.current.load(Ordering::Relaxed))?.state))
+            .and_then(|state| members.iter().position(|member| Arc::ptr_eq(&member.state, state)))
+            .unwrap_or(NOBODY);
+        Ok(Self { selection, members, turn: AtomicU64::new(turn), current: AtomicUsize::new(current) })
+    }
+
+    /// Whether several members are tried at once.
+    pub fn is_parallel(&self) -> bool {
+        self.selection.policy == Policy::Parallel
+    }
+
+    /// When failures leave a member out.
+    pub fn rule(&self, index: usize) -> FailRule {
+        self.members[index].terms.rule
     }
 
     /// How many alternatives there are.
@@ -89,41 +155,87 @@ impl Group {
     /// Whether a member is left out now.
     pub fn is_marked(&self, index: usize, now_ms: u64) -> bool {
         let member = &self.members[index];
-        member.state.health(now_ms, member.rule) == Health::Marked
+        member.state.health(now_ms, member.terms.rule) == Health::Marked
     }
 
     /// Draws for one connection; all its picks use the same draw.
-    pub fn draw(&self, client: IpAddr, random: &Random) -> Draw {
+    pub fn draw(&self, client: impl Into<ClientKey>, random: &Random) -> Draw {
+        let current = self.current.load(Ordering::Relaxed);
         Draw {
-            turn: self.turn.fetch_add(1, Ordering::Relaxed),
-            random: if self.policy == Policy::Rand { random.next() } else { 0 },
-            client: if self.policy == Policy::Hash { client_hash(client) } else { 0 },
+            current: (current != NOBODY).then_some(current),
+            ..draw(self.selection.policy, &self.turn, client.into(), random)
         }
     }
 
     /// Chooses the next member to try, and takes its trial if it is on one. `None` when all are tried.
     pub fn pick(&self, tried: impl Fn(usize) -> bool, draw: &Draw, clock: &Clock) -> Option<Attempt> {
-        loop {
-            let now_ms = clock.now_ms();
-            let candidates: Vec<_> = self
-                .members
-                .iter()
-                .enumerate()
-                .map(|(i, member)| Candidate {
-                    health: member.state.health(now_ms, member.rule),
-                    backup: member.backup,
-                    weight: member.weight,
-                    tried: tried(i),
-                })
-                .collect();
-            let index = pick(self.policy, &candidates, draw)?;
-            let member = &self.members[index];
-            let trial = candidates[index].health == Health::Trial;
-            // Another connection may have been quicker; then the member counts as marked, and the choice is made anew.
-            if !trial || member.state.begin_trial(now_ms, member.rule) {
-                let (state, clock) = (member.state.clone(), clock.clone());
-                return Some(Attempt { index, state, rule: member.rule, trial, clock });
-            }
+        let member = |i: usize| {
+            let Member { terms, identity, state } = &self.members[i];
+            Alternative { state, terms: *terms, identity: *identity, tried: tried(i) }
+        };
+        let attempt = attempt(&self.selection, self.members.len(), member, draw, clock)?;
+        if self.selection.policy == Policy::LowestLatency {
+            self.current.store(attempt.index, Ordering::Relaxed);
+        }
+        Some(attempt)
+    }
+}
+
+/// Draws for one connection of a group that counts them in `turn`.
+pub(crate) fn draw(policy: Policy, turn: &AtomicU64, client: ClientKey, random: &Random) -> Draw {
+    let hashed = matches!(policy, Policy::Hash | Policy::ConsistentHash);
+    Draw {
+        turn: turn.fetch_add(1, Ordering::Relaxed),
+        random: if policy == Policy::Rand { random.next() } else { 0 },
+        client: if hashed { client.checksum() } else { 0 },
+        current: None,
+    }
+}
+
+/// One of those that are chosen from, at this moment.
+pub(crate) struct Alternative<'a> {
+    pub(crate) state: &'a Arc<NodeState>,
+    pub(crate) terms: Terms,
+    pub(crate) identity: u32,
+    pub(crate) tried: bool,
+}
+
+/// Chooses among `count` alternatives and takes the trial of the chosen one if it is on one.
+pub(crate) fn attempt<'a>(
+    selection: &Selection,
+    count: usize,
+    alternative: impl Fn(usize) -> Alternative<'a>,
+    draw: &Draw,
+    clock: &Clock,
+) -> Option<Attempt> {
+    let mut small = [Candidate::NOBODY; SMALL];
+    let mut large = Vec::new();
+    let candidates = match small.get_mut(..count) {
+        Some(small) => small,
+        None => {
+            large.resize(count, Candidate::NOBODY);
+            large.as_mut_slice()
+        }
+    };
+    loop {
+        let now_ms = clock.now_ms();
+        for (i, candidate) in candidates.iter_mut().enumerate() {
+            let Alternative { state, terms, identity, tried } = alternative(i);
+            *candidate = Candidate {
+                health: state.health(now_ms, terms.rule),
+                backup: terms.backup,
+                weight: terms.weight,
+                latency: state.measured.latency(),
+                identity,
+                tried,
+            };
+        }
+        let Picked { index, tier } = pick(selection, candidates, draw)?;
+        let Alternative { state, terms: Terms { rule, .. }, .. } = alternative(index);
+        let trial = candidates[index].health == Health::Trial;
+        // Another connection may have been quicker; then the member counts as marked, and the choice is made anew.
+        if !trial || state.begin_trial(now_ms, rule) {
+            return Some(Attempt { index, tier, state: state.clone(), rule, trial, clock: clock.clone() });
         }
     }
 }
@@ -131,7 +243,7 @@ impl Group {
 fn fail_rule(
     general: FailRule,
     max_fails: Option<u32>,
-    fail_timeout: Option<std::time::Duration>,
+    fail_timeout: Option<Duration>,
     path: &str,
 ) -> Result<FailRule, ConfigError> {
     let max_fails = max_fails.filter(|n| *n > 0).unwrap_or(general.max_fails);
@@ -149,6 +261,7 @@ fn fail_rule(
 #[derive(Debug)]
 pub struct Attempt {
     index: usize,
+    tier: Tier,
     state: Arc<NodeState>,
     rule: FailRule,
     trial: bool,
@@ -159,6 +272,11 @@ impl Attempt {
     /// Which member of its group.
     pub fn index(&self) -> usize {
         self.index
+    }
+
+    /// Where it stands among the others.
+    pub fn tier(&self) -> Tier {
+        self.tier
     }
 
     /// Counts a failure without holding it against the member yet.
@@ -193,94 +311,5 @@ impl Drop for Attempt {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-
-    const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
-
-    fn group(selector: serde_json::Value, members: &[serde_json::Value]) -> Result<Group, ConfigError> {
-        let selector: SelectorConfig = serde_json::from_value(selector).unwrap();
-        let metadata: Vec<Metadata> =
-            members.iter().map(|m| serde_json::from_value(m.clone()).unwrap()).collect();
-        let members = metadata.iter().enumerate().map(|(i, m)| (format!("nodes[{i}]"), m, Arc::default()));
-        Group::build("hop", Some(&selector), members, None)
-    }
-
-    fn next(group: &Group, clock: &Clock) -> Attempt {
-        let draw = group.draw(CLIENT, &Random::seeded(1));
-        group.pick(|_| false, &draw, clock).unwrap()
-    }
-
-    #[tokio::test]
-    async fn an_expired_mark_admits_one_connection_until_it_is_decided() {
-        let clock = Clock::system();
-        let none = serde_json::json!({});
-        let group = group(serde_json::json!({"strategy": "fifo"}), &[none.clone(), none]).unwrap();
-        assert!(next(&group, &clock).mark(), "newly left out");
-        assert_eq!(next(&group, &clock).index(), 1);
-        clock.advance(Duration::from_secs(10));
-        let trial = next(&group, &clock);
-        assert_eq!(trial.index(), 0);
-        assert_eq!(next(&group, &clock).index(), 1, "the others wait for the verdict");
-        drop(trial);
-        let trial = next(&group, &clock);
-        assert_eq!(trial.index(), 0, "an abandoned trial is taken by the next");
-        assert!(!trial.mark(), "was left out before");
-        assert_eq!(next(&group, &clock).index(), 1);
-        clock.advance(Duration::from_secs(10));
-        assert!(next(&group, &clock).succeed());
-        assert_eq!(next(&group, &clock).index(), 0);
-        assert_eq!(next(&group, &clock).index(), 0);
-    }
-
-    #[tokio::test]
-    async fn rules_fall_back_from_member_to_selector_to_default() {
-        let clock = Clock::system();
-        let selector = serde_json::json!({"strategy": "fifo", "maxFails": 2, "failTimeout": "600s"});
-        let own = serde_json::json!({"maxFails": "1", "failTimeout": "250ms"});
-        let group =
-            group(selector, &[serde_json::json!({"maxFails": 0}), own, serde_json::json!({})]).unwrap();
-        assert!(!next(&group, &clock).mark(), "two failures are allowed");
-        assert!(next(&group, &clock).mark());
-        assert!(next(&group, &clock).mark(), "one is, for the second");
-        assert_eq!(next(&group, &clock).index(), 2);
-        clock.advance(Duration::from_millis(250));
-        assert_eq!(next(&group, &clock).index(), 1);
-        clock.advance(Duration::from_millis(599_750));
-        assert_eq!(next(&group, &clock).index(), 0);
-    }
-
-    #[test]
-    fn configuration_errors_name_the_place() {
-        let none = serde_json::json!({});
-        let error =
-            |selector, member| group(selector, &[serde_json::json!({}), member]).unwrap_err().to_string();
-        assert!(
-            error(serde_json::json!({"strategy": "fastest"}), none.clone())
-                .starts_with("hop.selector.strategy: `fastest`")
-        );
-        assert_eq!(
-            error(none.clone(), serde_json::json!({"priority": 1})),
-            "nodes[1].metadata.priority: is not supported"
-        );
-        assert_eq!(
-            error(serde_json::json!({"maxFails": 1001}), none),
-            "hop.selector.maxFails: must not exceed 1000"
-        );
-    }
-
-    #[tokio::test]
-    async fn counters_follow_connections() {
-        let clock = Clock::system();
-        let group = group(serde_json::json!({}), &[serde_json::json!({})]).unwrap();
-        let attempt = next(&group, &clock);
-        attempt.count_failure();
-        let open = attempt.open();
-        let counters = |connections, open, failures| Counters { connections, open, failures };
-        use super::super::state::Counters;
-        assert_eq!(group.state(0).counters(), counters(1, 1, 1));
-        drop(open);
-        assert_eq!(group.state(0).counters(), counters(1, 0, 1));
-    }
-}
+#[path = "group_tests.rs"]
+mod tests;

@@ -3,16 +3,20 @@
 pub mod connector;
 pub mod dial;
 pub mod fault;
+pub mod filter;
 pub mod group;
+pub mod hash;
 pub mod marks;
+pub mod measured;
 pub mod node;
+pub mod policy;
 pub mod select;
 pub mod state;
 mod walk;
 
 use crate::metadata::{ConfigError, MetadataReader};
 use crate::net::Interface;
-use group::Group;
+use group::{Group, MemberConfig};
 use node::Node;
 use shared::gost::{ChainConfig, HopConfig};
 use shared::link::{ChainNodeReport, ChainReport};
@@ -80,20 +84,27 @@ impl Hop {
             .transpose()?;
 
         let mut names = BTreeSet::new();
-        let mut nodes = Vec::with_capacity(config.nodes.len());
-        for (i, node) in config.nodes.iter().enumerate() {
+        let Some(configs) = &config.nodes else {
+            return Err(ConfigError::new(format!("{path}.nodes"), "is missing"));
+        };
+        let mut nodes = Vec::with_capacity(configs.len());
+        for (i, node) in configs.iter().enumerate() {
             let path = format!("{path}.nodes[{i}]");
             if !names.insert(&node.name) {
                 return Err(ConfigError::new(path + ".name", format!("{} is there twice", node.name)));
             }
+            if node.probe.is_some() {
+                return Err(ConfigError::new(path + ".probe", "is not supported yet"));
+            }
             nodes.push(Node::build(&path, node)?);
         }
         let states = inherited_states(&nodes, previous);
-        let members = nodes
-            .iter()
-            .zip(states)
-            .enumerate()
-            .map(|(i, (node, state))| (format!("{path}.nodes[{i}]"), &node.config.metadata, state));
+        let members = nodes.iter().zip(states).enumerate().map(|(i, (node, state))| MemberConfig {
+            path: format!("{path}.nodes[{i}]"),
+            addr: &node.config.addr,
+            metadata: &node.config.metadata,
+            state,
+        });
         let group = Group::build(path, config.selector.as_ref(), members, previous.map(|hop| &hop.group))?;
         Ok(Self { nodes, group, interface })
     }

@@ -1,16 +1,19 @@
-//! What is remembered of a node: marks and counters. Outlives the chain it belongs to when the next has the same node.
+//! What is remembered of a node: marks, counters and what its probes found. Outlives the chain it belongs to when the next has the same node.
 
 use super::marks::{FailRule, Health, Marks};
+use super::measured::Measured;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Marks and counters of a node.
+/// Marks, counters and probe results of a node.
 #[derive(Debug, Default)]
 pub struct NodeState {
     /// Locked for a few instructions at a time, and not at all while there is nothing to remember.
     marks: Mutex<Marks>,
     /// Whether `marks` holds anything.
     remembers: AtomicBool,
+    /// What its probes have found.
+    pub measured: Measured,
     connections: AtomicU64,
     open: AtomicU64,
     failures: AtomicU64,

@@ -2,10 +2,10 @@
 
 use super::Chain;
 use super::group::Attempt;
+use super::hash::ClientKey;
 use super::select::Draw;
 use crate::options::RuntimeOptions;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
 /// One connection's way through the alternatives: each path at most once per round.
 pub(super) struct Walk<'a> {
@@ -20,7 +20,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(chain: &'a Chain, client: IpAddr, options: &'a RuntimeOptions) -> Self {
+    pub(super) fn new(chain: &'a Chain, client: ClientKey, options: &'a RuntimeOptions) -> Self {
         let draws = chain.hops.iter().map(|hop| hop.group.draw(client, &options.random)).collect();
         let given_up = vec![BTreeSet::new(); chain.hops.len()];
         Self { chain, options, draws, given_up, cut: BTreeMap::new() }
@@ -84,6 +84,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn client() -> ClientKey {
+        std::net::IpAddr::from([127, 0, 0, 1]).into()
+    }
+
     fn chain(hops: &[&[&str]]) -> Chain {
         let hops: Vec<_> = hops
             .iter()
@@ -105,7 +109,7 @@ mod tests {
     /// The paths tried when every one fails at hop `at`.
     fn paths(chain: &Chain, at: usize, everywhere: bool) -> Vec<Vec<usize>> {
         let options = RuntimeOptions::default();
-        let mut walk = Walk::new(chain, IpAddr::from([127, 0, 0, 1]), &options);
+        let mut walk = Walk::new(chain, client(), &options);
         let mut seen = Vec::new();
         while let Some(path) = walk.next() {
             let indices: Vec<_> = path.iter().map(Attempt::index).collect();
@@ -136,7 +140,7 @@ mod tests {
     async fn the_last_way_is_known_as_such() {
         let two = chain(&[&["a", "b"], &["x", "y"]]);
         let options = RuntimeOptions::default();
-        let mut walk = Walk::new(&two, IpAddr::from([127, 0, 0, 1]), &options);
+        let mut walk = Walk::new(&two, client(), &options);
         assert!(!walk.is_last(&[0, 0]));
         walk.strike(&[0, 0], 1, true);
         assert!(!walk.is_last(&[0, 1]));
@@ -144,9 +148,7 @@ mod tests {
         assert!(walk.is_last(&[1, 1]));
         walk.restart();
         assert!(!walk.is_last(&[1, 1]));
-        assert!(
-            Walk::new(&chain(&[&["a"], &["x"]]), IpAddr::from([127, 0, 0, 1]), &options).is_last(&[0, 0])
-        );
+        assert!(Walk::new(&chain(&[&["a"], &["x"]]), client(), &options).is_last(&[0, 0]));
     }
 
     #[tokio::test]
@@ -161,7 +163,7 @@ mod tests {
     async fn another_round_begins_at_the_front() {
         let chain = chain(&[&["a", "b"]]);
         let options = RuntimeOptions::default();
-        let mut walk = Walk::new(&chain, IpAddr::from([127, 0, 0, 1]), &options);
+        let mut walk = Walk::new(&chain, client(), &options);
         for expected in [0, 1] {
             let index = walk.next().unwrap()[0].index();
             assert_eq!(index, expected);

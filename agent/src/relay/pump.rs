@@ -1,5 +1,6 @@
 //! Carries payload between two connections until both directions have ended.
 
+use crate::chain::hash::ClientKey;
 use crate::stream::Stream;
 use std::io;
 use std::net::IpAddr;
@@ -14,8 +15,8 @@ const EARLY_BYTES: usize = 16 * 1024;
 /// A client's connection, with what it has sent already.
 pub struct Client {
     stream: Stream,
-    /// Without port.
-    pub ip: IpAddr,
+    /// What the hash strategies know it by: its address, unless something better is known.
+    pub key: ClientKey,
     early: Vec<u8>,
     ended: bool,
 }
@@ -23,7 +24,7 @@ pub struct Client {
 impl Client {
     /// A connection from which nothing was read yet.
     pub fn new(stream: Stream, ip: IpAddr) -> Self {
-        Self { stream, ip, early: Vec::new(), ended: false }
+        Self { stream, key: ip.into(), early: Vec::new(), ended: false }
     }
 
     /// The connection, for the messages that come before payload.

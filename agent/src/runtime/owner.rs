@@ -335,6 +335,7 @@ impl Owner {
         let config = GostConfig {
             services: self.services.values().map(|entry| entry.config.clone()).collect(),
             chains: chains.into_values().cloned().collect(),
+            hops: Vec::new(),
         };
         self.view.store(Arc::new(View { config, failed, listening }));
     }

@@ -3,7 +3,7 @@
 use super::plane::LogGate;
 use super::{Forwarder, Handler, Service, Transport};
 use crate::chain::connector::check_auth;
-use crate::chain::group::Group;
+use crate::chain::group::{Group, MemberConfig};
 use crate::metadata::{ConfigError, MetadataReader};
 use crate::net::Interface;
 use crate::tls::TlsServer;
@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// The metadata key by which a configuration says that its service does not listen.
 const PAUSED: &str = "paused";
+/// The metadata key of a handler that says what the hash strategies go by.
+const HASH: &str = "hash";
 
 impl Service {
     /// Builds a service. Targets that the previous one of the same name had keep their marks.
@@ -42,6 +44,9 @@ impl Service {
             .map(Interface::parse)
             .transpose()
             .map_err(|reason| ConfigError::new(format!("{path}: metadata.interface"), reason))?;
+        if config.handler.chain_group.is_some() {
+            return Err(ConfigError::new(format!("{path}: handler.chainGroup"), "is not supported yet"));
+        }
         let chain = config.handler.chain.clone().filter(|name| !name.is_empty());
         Ok(Self {
             name: config.name.clone(),
@@ -51,6 +56,7 @@ impl Service {
             retries: config.handler.retries,
             dial_timeout: positive(metadata.duration("dialTimeout")?),
             interface,
+            hash_by_target: hash_by_target(&path, &config.handler)?,
             refusals: LogGate::default(),
         })
     }
@@ -75,6 +81,21 @@ pub(crate) fn set_paused(config: &mut ServiceConfig, paused: bool) {
     config.metadata.retain(|key, _| !key.eq_ignore_ascii_case(PAUSED));
     if paused {
         config.metadata.insert(PAUSED.to_owned(), true.into());
+    }
+}
+
+/// Whether the handler says `hash: host`.
+fn hash_by_target(path: &str, handler: &HandlerConfig) -> Result<bool, ConfigError> {
+    let wrong = |reason: String| Err(ConfigError::new(format!("{path}: handler.metadata.{HASH}"), reason));
+    let value =
+        handler.metadata.iter().find(|(key, _)| key.eq_ignore_ascii_case(HASH)).map(|(_, value)| value);
+    match value.map(|value| (value, value.as_str())) {
+        None | Some((_, Some(""))) => Ok(false),
+        Some((_, Some("host"))) if matches!(handler.kind.as_str(), "tcp" | "forward") => {
+            wrong(format!("clients of {} do not say where they want to go", handler.kind))
+        }
+        Some((_, Some("host"))) => Ok(true),
+        Some((value, _)) => wrong(format!("{value} is not supported, expected host")),
     }
 }
 
@@ -105,7 +126,7 @@ fn transport(path: &str, listener: &ListenerConfig) -> Result<Transport, ConfigE
 
 fn handler(path: &str, config: &ServiceConfig, previous: Option<&Service>) -> Result<Handler, ConfigError> {
     let HandlerConfig { kind, auth, metadata, .. } = &config.handler;
-    let known = ["nodelay", "readTimeout", "keepAlive", "keepalive.", "mux.", "proxyProtocol", "ttl"];
+    let known = ["nodelay", "readTimeout", "keepAlive", "keepalive.", "mux.", "proxyProtocol", "ttl", HASH];
     let metadata = MetadataReader::new(format!("{path}: handler.metadata"), metadata, &known)?;
     metadata.refuse("proxyProtocol")?;
     let forwarder = config
@@ -148,6 +169,9 @@ fn forwarder(
     let mut targets = Vec::with_capacity(config.nodes.len());
     for (i, node) in config.nodes.iter().enumerate() {
         let wrong = |field: &str, reason| ConfigError::new(format!("{path}.nodes[{i}].{field}"), reason);
+        if node.probe.is_some() {
+            return Err(wrong("probe", "is not supported yet".to_owned()));
+        }
         if !names.insert(&node.name) {
             return Err(wrong("name", format!("{} is there twice", node.name)));
         }
@@ -158,7 +182,12 @@ fn forwarder(
             let at = old.targets.iter().position(|target| *target == targets[i])?;
             Some(old.group.state(at).clone())
         });
-        (format!("{path}.nodes[{i}]"), &node.metadata, before.unwrap_or_default())
+        MemberConfig {
+            path: format!("{path}.nodes[{i}]"),
+            addr: &node.addr,
+            metadata: &node.metadata,
+            state: before.unwrap_or_default(),
+        }
     });
     let group = Group::build(path, config.selector.as_ref(), members, previous.map(|old| &old.group))?;
     Ok(Forwarder { targets, group })
@@ -218,8 +247,8 @@ mod tests {
             ),
             (
                 "/forwarder/selector/strategy",
-                json!("lowest"),
-                "service 7_1_0_tcp: forwarder.selector.strategy: `lowest`",
+                json!("best"),
+                "service 7_1_0_tcp: forwarder.selector.strategy: `best`",
             ),
             (
                 "/handler/auth",

@@ -98,6 +98,12 @@ async fn relay(
     if !authorized(auth, request.auth.as_ref()) {
         return part(client, Status::Unauthorized, plane).await;
     }
+    // As in GOST, a user is the same client wherever it comes from.
+    match (&request.auth, &request.target) {
+        (Some(user), _) if auth.is_some() => client.key = client.key.named(&user.username),
+        (_, Some(target)) if service.hash_by_target => client.key = client.key.named(&target.to_string()),
+        _ => {}
+    }
     let goal = match (forwarder, &request.target) {
         _ if request.udp || request.command != Command::Connect => {
             return part(client, Status::BadRequest, plane).await;

@@ -27,6 +27,8 @@ pub struct Service {
     /// Replaces the general time for everything until a client connection is through.
     dial_timeout: Option<Duration>,
     interface: Option<Interface>,
+    /// The hash strategies go by what the client asks for, instead of where it comes from.
+    hash_by_target: bool,
     /// Refusals come as often as clients do; their log lines do not.
     refusals: LogGate,
 }

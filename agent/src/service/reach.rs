@@ -78,7 +78,7 @@ pub(super) async fn reach(
         Goal::Asked(target) => return reach_target(service, target, client, plane, &mut budget).await,
         Goal::Fixed(forwarder) => forwarder,
     };
-    let draw = forwarder.group.draw(client.ip, &plane.options.random);
+    let draw = forwarder.group.draw(client.key, &plane.options.random);
     let mut tried = BTreeSet::new();
     let mut last = Refusal::Time;
     while let Some(attempt) = forwarder.group.pick(|i| tried.contains(&i), &draw, &plane.options.clock) {

@@ -16,6 +16,7 @@ fn service(name: &str, chain: Option<i64>, variant: &str) -> Planned<ServiceConf
         handler: HandlerConfig {
             kind: "tcp".into(),
             chain: chain.map(|n| format!("chains_{n}")),
+            chain_group: None,
             retries: 0,
             auth: None,
             metadata: Metadata::new(),

@@ -72,11 +72,11 @@ fn lint_chain(plans: &Plans, owner: NodeId, id: TunnelId, chain: &ChainConfig) -
     if strategy == "best" {
         findings.push("best is nothing that an agent knows".to_owned());
     }
-    if hop.nodes.is_empty() {
+    if hop.members().is_empty() {
         findings.push("it leads nowhere".to_owned());
     }
     let mut seen = BTreeSet::new();
-    for node in &hop.nodes {
+    for node in hop.members() {
         if !seen.insert(&node.name) {
             findings.push(format!("{} is there twice", node.name));
         }
@@ -109,9 +109,9 @@ fn lint_chain(plans: &Plans, owner: NodeId, id: TunnelId, chain: &ChainConfig) -
             .iter()
             .filter_map(|exit| saved.iter().position(|node| node == exit))
             .map(names::member)
-            .filter(|name| hop.nodes.iter().any(|node| node.name == *name))
+            .filter(|name| hop.members().iter().any(|node| node.name == *name))
             .collect();
-        let rendered: Vec<String> = hop.nodes.iter().map(|node| node.name.clone()).collect();
+        let rendered: Vec<String> = hop.members().iter().map(|node| node.name.clone()).collect();
         if rendered != expected {
             findings.push(format!("its order is {rendered:?} instead of {expected:?}"));
         }

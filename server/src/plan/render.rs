@@ -158,8 +158,9 @@ fn render_chain(
             strategy: group.strategy.rendered().to_string(),
             max_fails: group.max_fails,
             fail_timeout: GoDuration(Duration::from_millis(group.fail_timeout_ms)),
+            ..SelectorConfig::default()
         }),
-        nodes,
+        nodes: Some(nodes),
         interface: interface(from),
         metadata: Metadata::new(),
     };
@@ -182,6 +183,7 @@ fn chain_node(
             metadata: nodelay(),
         },
         dialer: DialerConfig { kind: group.protocol.to_string(), tls: None, metadata: Metadata::new() },
+        probe: None,
         metadata: Metadata::new(),
     }
 }
@@ -202,6 +204,7 @@ fn relay_service(
         handler: HandlerConfig {
             kind: "relay".to_owned(),
             chain,
+            chain_group: None,
             retries: 0,
             auth: Some(tunnel.relay_auth.clone()),
             metadata: nodelay(),
@@ -243,6 +246,7 @@ fn render_forward(
         let targets = forward.targets.iter().enumerate().map(|(position, addr)| ForwardNodeConfig {
             name: names::member(position),
             addr: addr.clone(),
+            probe: None,
             metadata: Metadata::new(),
         });
         let listen_ip = forward.listen_ip.as_deref().filter(|ip| !ip.is_empty());
@@ -252,6 +256,7 @@ fn render_forward(
             handler: HandlerConfig {
                 kind: "tcp".to_owned(),
                 chain,
+                chain_group: None,
                 retries: 0,
                 auth: None,
                 metadata: Metadata::new(),
@@ -263,6 +268,7 @@ fn render_forward(
                     strategy: forward.strategy.rendered().to_string(),
                     max_fails: TARGET_MAX_FAILS,
                     fail_timeout: GoDuration(TARGET_FAIL_TIMEOUT),
+                    ..SelectorConfig::default()
                 }),
             }),
             limiter: None,

@@ -76,7 +76,7 @@ fn rendered(intent: Intent) -> Plans {
 
 fn members(plans: &Plans, node: i64, chain: &str) -> Vec<String> {
     let hop = &plans.nodes[&NodeId(node)].chains[chain].config.hops[0];
-    hop.nodes.iter().map(|node| node.name.clone()).collect()
+    hop.members().iter().map(|node| node.name.clone()).collect()
 }
 
 #[test]
@@ -292,7 +292,7 @@ proptest! {
         let tunnel = &plans.intent.tunnels[&TunnelId(1)];
         for owner in tunnel.owners() {
             let plan = &plans.nodes[&owner];
-            let dialled = plan.chains.get("chains_1").map_or(0, |chain| chain.config.hops[0].nodes.len());
+            let dialled = plan.chains.get("chains_1").map_or(0, |chain| chain.config.hops[0].members().len());
             let complete = dialled == tunnel.exit.as_ref().unwrap().nodes.len();
             prop_assert_eq!(complete, !plan.problems.contains_key(&Subject::Tunnel(TunnelId(1))));
         }
@@ -308,7 +308,7 @@ proptest! {
             for (name, chain) in &plan.chains {
                 let sorted = |chain: &Planned<ChainConfig>| {
                     let mut nodes: Vec<_> =
-                        chain.config.hops[0].nodes.iter().map(|n| (n.name.clone(), n.addr.clone())).collect();
+                        chain.config.hops[0].members().iter().map(|n| (n.name.clone(), n.addr.clone())).collect();
                     nodes.sort();
                     nodes
                 };

@@ -258,7 +258,7 @@ impl Fake {
     pub(crate) fn order(&self, chain: &str) -> Vec<String> {
         let state = self.state();
         let Some(chain) = state.chains.get(chain) else { return Vec::new() };
-        chain.hops[0].nodes.iter().map(|node| node.addr.clone()).collect()
+        chain.hops[0].members().iter().map(|node| node.addr.clone()).collect()
     }
 
     pub(crate) fn latency(&self, target: &str, ms: f64) {
