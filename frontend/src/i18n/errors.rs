@@ -26,6 +26,8 @@ texts! {
     IP_V4_INVALID = "请填写 IPv4 地址，或留空", "Write an IPv4 address or leave it empty";
     IP_V6_INVALID = "请填写 IPv6 地址，或留空", "Write an IPv6 address or leave it empty";
     PORT_OUTSIDE_RANGE = "{node} 可用的端口为 {range}", "{node} may use the ports {range}";
+    USER_TUNNEL = "隧道“{name}”", "tunnel “{name}”";
+    USER_FORWARD = "转发“{name}”", "forward “{name}”";
     PORT_TAKEN = "{node} 的端口 {port} 已被 {user} 使用", "Port {port} of {node} is used by {user}";
     CAPABILITY_MISSING = "{node} 的代理程序不支持（{capability}）", "The agent of {node} cannot do this ({capability})";
     TUNNEL_UNKNOWN = "隧道 {tunnel} 不存在", "There is no tunnel {tunnel}";
@@ -119,10 +121,21 @@ pub fn field(error: &FieldError, lang: Lang) -> String {
         && error.params.contains_key("forward");
     let text = if of_forward { Some(PORT_OF_FORWARD) } else { text(&error.code) };
     let Some(text) = text else { return error.message.clone() };
-    let values: Vec<(&str, &str)> =
-        error.params.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let values = error.params.iter().map(|(name, value)| {
+        let said = if name == "user" { port_user(value, lang) } else { value.clone() };
+        (name.as_str(), said)
+    });
+    let values: Vec<(&str, String)> = values.collect();
+    let values: Vec<(&str, &str)> = values.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let said = fill(text.say(lang), &values);
     if said.contains('{') { error.message.clone() } else { said }
+}
+
+/// Who uses a port: the panel says what it is, then its name.
+fn port_user(user: &str, lang: Lang) -> String {
+    let kinds = [("tunnel ", USER_TUNNEL), ("forward ", USER_FORWARD)];
+    let known = kinds.into_iter().find_map(|(kind, words)| Some((words, user.strip_prefix(kind)?)));
+    known.map_or_else(|| user.to_owned(), |(words, name)| words.with(lang, &[("name", name)]))
 }
 
 /// A failed request in words.
@@ -285,6 +298,12 @@ mod tests {
         let error = FieldError::new("entry.nodes[0].nodeId", "port_taken", "it cannot listen there");
         let error = error.with("node", "a").with("port", 80).with("forward", "web");
         assert_eq!(field(&error, Lang::En), "a cannot listen on port 80 of the forward web");
+        let error = FieldError::new("port", "port_taken", "").with("node", "a").with("port", 80);
+        assert_eq!(
+            field(&error.clone().with("user", "tunnel first"), Lang::Zh),
+            "a 的端口 80 已被 隧道“first” 使用"
+        );
+        assert_eq!(field(&error.with("user", "sshd"), Lang::Zh), "a 的端口 80 已被 sshd 使用");
         // Words that need a value the panel did not send.
         let error = FieldError::new("name", "name_taken", "it is taken");
         assert_eq!(field(&error, Lang::Zh), "it is taken");

@@ -17,7 +17,7 @@ texts! {
     CHIP_PAUSED = "探测已暂停", "Probing paused";
     CHIP_PAUSED_AT = "探测已暂停: {name}", "Probing paused: {name}";
     TUNNEL_DISABLED = "已停用", "Disabled";
-    DEPLOYED = "已部署 {count} 个节点", "Deployed on {count} nodes";
+    DEPLOYED = "已部署 {count} 个节点", "Deployed (nodes: {count})";
     PENDING = "部署中 {count}", "{count} pending";
     FAILED = "部署失败 {count}", "{count} failed";
     STATE_APPLIED = "已生效", "Applied";
