@@ -110,6 +110,7 @@ impl Suite {
                 Step::new(&["-p", "xtask"]),
                 Step::new(&["-p", "server", "--lib"]),
                 Step::new(&["-p", "tests", "--lib"]),
+                Step::new(&["-p", "frontend", "--lib"]),
             ],
             Self::Api => steps_of(tests_of(project, "server")),
             Self::Wasm => {
@@ -178,6 +179,29 @@ mod tests {
         all.sort();
         all.dedup();
         assert_eq!(all.len(), <Suite as clap::ValueEnum>::value_variants().len());
+    }
+
+    #[test]
+    fn no_package_is_forgotten() {
+        let project = Project::load().unwrap();
+        let steps: Vec<Step> = Suite::ALL.into_iter().flat_map(|suite| suite.steps(&project)).collect();
+        for package in project.packages() {
+            let of_package = |step: &&Step| step.cargo.starts_with(&["-p".to_owned(), package.name.clone()]);
+            let units =
+                steps.iter().filter(of_package).any(|step| !step.cargo.iter().any(|word| word == "--test"));
+            assert!(units, "nothing runs the unit tests of {}", package.name);
+            for test in package.targets("test") {
+                let named = |step: &Step| {
+                    step.cargo.windows(2).any(|words| words == ["--test", test])
+                        || !step.cargo.iter().any(|w| w.starts_with("--test") || w == "--lib")
+                };
+                assert!(
+                    steps.iter().filter(of_package).any(named),
+                    "nothing runs {test} of {}",
+                    package.name
+                );
+            }
+        }
     }
 
     #[test]

@@ -60,7 +60,7 @@ mod tests {
     fn the_worst_node_decides_about_the_deployment() {
         let node = |id, status| NodeDeployment { node_id: NodeId(id), status, reason: None };
         let mut all = vec![node(1, DeploymentStatus::Applied), node(2, DeploymentStatus::Applied)];
-        assert_eq!(deployment_chip(&all, Lang::En), ("Deployed on 2 nodes".into(), Tone::Good));
+        assert_eq!(deployment_chip(&all, Lang::En), ("Deployed (nodes: 2)".into(), Tone::Good));
         all.push(node(3, DeploymentStatus::Pending));
         assert_eq!(deployment_chip(&all, Lang::En), ("1 pending".into(), Tone::Waiting));
         all.push(node(4, DeploymentStatus::Failed));
