@@ -11,7 +11,7 @@ texts! {
     MONITORING = "启用质量探测", "Measure the quality of tunnels";
     MONITORING_HINT = "关闭后不再探测，已生效的出口保持不变。", "When off, nothing is probed and the exits in force stay.";
     PROBE_TARGET = "探测目标", "Probe target";
-    PROBE_TARGET_HINT = "每个出口都对它测量，主机:端口", "What every exit is measured against, host:port";
+    PROBE_TARGET_HINT = "每个出口都对它测量，主机:端口。", "What every exit is measured against, host:port.";
     ROUND_INTERVAL = "轮次间隔", "Between two rounds";
     PING_COUNT = "每段采样数", "Samples per leg and round";
     PING_TIMEOUT = "单次采样超时", "Deadline of a sample";

@@ -14,10 +14,12 @@ use shared::api::{LegHistory, LegPoint, WallMs};
 use shared::ids::NodeId;
 use std::collections::BTreeMap;
 
-/// What the chart shows.
+/// What the chart shows, once there is so much.
 const SPAN_MS: i64 = 3_600_000;
-/// One point per half minute: more than the chart has room for helps nobody.
-const STEP_MS: i64 = 30_000;
+/// What it shows when there is less: a line that begins at the edge, not a dot in an empty hour.
+const SHORTEST_SPAN_MS: i64 = 300_000;
+/// One point per ten seconds: more than the chart has room for helps nobody.
+const STEP_MS: i64 = 10_000;
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 160.0;
 const VIEW_BOX: &str = "0 0 1000 160";
@@ -45,18 +47,22 @@ pub fn History(shared: Monitored) -> AnyView {
             return view! { <p class="muted">{t(words::HISTORY_EMPTY)}</p> }.into_any();
         }
         let several = owners.len() > 1;
+        let axis = Axis::of(&owners, to);
         owners
             .into_iter()
             .map(|(owner, lines)| {
                 view! {
                     {several.then(|| view! { <h3>{shared.names.of(owner)}</h3> })}
-                    {chart(&lines, to, shared)}
+                    {chart(&lines, axis, shared)}
                 }
             })
             .collect_view()
             .into_any()
     };
-    let last = move || words::HISTORY_LAST.with(lang(), &[("time", &format::duration(SPAN_MS, lang()))]);
+    let last = move || {
+        let axis = Axis::of(&series(&history.get().unwrap_or_default()), clock::now());
+        words::HISTORY_LAST.with(lang(), &[("time", &format::duration(axis.span_ms, lang()))])
+    };
     view! {
         <section class="card">
             <h2>{t(words::HISTORY_TITLE)} " " <span class="muted small">{phrase(last)}</span></h2>
@@ -64,6 +70,28 @@ pub fn History(shared: Monitored) -> AnyView {
         </section>
     }
     .into_any()
+}
+
+/// The times that the chart shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Axis {
+    to: WallMs,
+    span_ms: i64,
+}
+
+impl Axis {
+    /// From the first measurement on, in whole minutes.
+    fn of(owners: &BTreeMap<NodeId, BTreeMap<NodeId, Line>>, to: WallMs) -> Self {
+        let measured = owners.values().flat_map(BTreeMap::values).flatten().filter(|(_, ms)| ms.is_some());
+        let first = measured.map(|(at, _)| *at).min().unwrap_or(to);
+        let minutes = (to - first).max(0) / 60_000 + 1;
+        Self { to, span_ms: (minutes * 60_000).clamp(SHORTEST_SPAN_MS, SPAN_MS) }
+    }
+
+    /// 0 at the left edge, [`WIDTH`] at the right one.
+    fn x(self, at: WallMs) -> f64 {
+        (at - (self.to - self.span_ms)) as f64 / self.span_ms as f64 * WIDTH
+    }
 }
 
 type Line = Vec<(WallMs, Option<f64>)>;
@@ -97,16 +125,16 @@ fn nearest(points: &[LegPoint], at: WallMs) -> Option<f64> {
         .and_then(|point| point.latency_ms)
 }
 
-fn chart(lines: &BTreeMap<NodeId, Line>, to: WallMs, shared: Monitored) -> AnyView {
+fn chart(lines: &BTreeMap<NodeId, Line>, axis: Axis, shared: Monitored) -> AnyView {
     let highest = lines.values().flatten().filter_map(|(_, ms)| *ms).fold(1.0, f64::max);
-    let time = format::duration(SPAN_MS, lang());
+    let time = format::duration(axis.span_ms, lang());
     let drawn = lines
         .iter()
         .map(|(exit, line)| {
             let name = shared.names.of(*exit);
             let label = words::HISTORY_LABEL.with(lang(), &[("exit", &name), ("time", &time)]);
             view! {
-                <path class=format!("line {}", exit_class(*exit)) d=path(line, to, highest) role="img" aria-label=label></path>
+                <path class=format!("line {}", exit_class(*exit)) d=path(line, axis, highest) role="img" aria-label=label></path>
             }
         })
         .collect_view();
@@ -126,18 +154,22 @@ fn chart(lines: &BTreeMap<NodeId, Line>, to: WallMs, shared: Monitored) -> AnyVi
 }
 
 /// A line with gaps where nothing was measured.
-fn path(line: &Line, to: WallMs, highest: f64) -> String {
+fn path(line: &Line, axis: Axis, highest: f64) -> String {
     let mut out = String::new();
     let mut drawing = false;
     for (at, ms) in line {
         match ms {
             Some(ms) => {
-                let x = (at - (to - SPAN_MS)) as f64 / SPAN_MS as f64 * WIDTH;
+                let x = axis.x(*at);
                 let y = HEIGHT - 2.0 - ms / highest * (HEIGHT - 6.0);
                 out.push(if drawing { 'L' } else { 'M' });
                 out.push_str(&format::fixed(x, 1));
                 out.push(' ');
                 out.push_str(&format::fixed(y, 1));
+                if !drawing {
+                    // A lone point is a dot of the line's width.
+                    out.push_str("h0");
+                }
                 drawing = true;
             }
             None => drawing = false,
@@ -176,6 +208,25 @@ mod tests {
     #[test]
     fn a_gap_starts_a_new_stroke() {
         let line = vec![(0, Some(1.0)), (1_800_000, None), (3_600_000, Some(1.0))];
-        assert_eq!(path(&line, 3_600_000, 1.0), "M0.0 4.0M1000.0 4.0");
+        let axis = Axis { to: 3_600_000, span_ms: SPAN_MS };
+        assert_eq!(path(&line, axis, 1.0), "M0.0 4.0h0M1000.0 4.0h0");
+    }
+
+    #[test]
+    fn the_axis_begins_with_what_was_measured() {
+        let owners = |first: WallMs| {
+            let line = vec![(0, None), (first, Some(1.0)), (first + 1, Some(1.0))];
+            BTreeMap::from([(NodeId(1), BTreeMap::from([(NodeId(3), line)]))])
+        };
+        let to = 10_000_000;
+        for (first, span_ms) in [
+            (to, SHORTEST_SPAN_MS),
+            (to - 100_000, SHORTEST_SPAN_MS),
+            (to - 600_000, 660_000),
+            (to - 7_200_000, SPAN_MS),
+        ] {
+            assert_eq!(Axis::of(&owners(first), to), Axis { to, span_ms });
+        }
+        assert_eq!(Axis::of(&BTreeMap::new(), to).span_ms, SHORTEST_SPAN_MS);
     }
 }
