@@ -1,14 +1,15 @@
 //! Carries payload between two connections until both directions have ended.
 
+use super::carry::carry;
+use super::traffic::Traffic;
 use crate::chain::hash::ClientKey;
 use crate::stream::Stream;
 use std::io;
 use std::net::IpAddr;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional_with_sizes};
+use std::sync::Arc;
+use tokio::io::AsyncReadExt as _;
 use tokio_util::sync::CancellationToken;
 
-/// Bytes on the way per direction. A TLS record holds 16 KiB, so one read takes several.
-const BUFFER_BYTES: usize = 64 * 1024;
 /// What a client may send before its connection is through.
 const EARLY_BYTES: usize = 16 * 1024;
 
@@ -19,12 +20,13 @@ pub struct Client {
     pub key: ClientKey,
     early: Vec<u8>,
     ended: bool,
+    traffic: Option<Arc<Traffic>>,
 }
 
 impl Client {
     /// A connection from which nothing was read yet.
     pub fn new(stream: Stream, ip: IpAddr) -> Self {
-        Self { stream, key: ip.into(), early: Vec::new(), ended: false }
+        Self { stream, key: ip.into(), early: Vec::new(), ended: false, traffic: None }
     }
 
     /// The connection, for the messages that come before payload.
@@ -48,21 +50,20 @@ impl Client {
         self.stream.abort();
     }
 
+    /// Counts from now on what this connection carries.
+    pub fn count(&mut self, traffic: Arc<Traffic>) {
+        self.traffic = Some(traffic);
+    }
+
     /// Carries payload until both directions have ended; the end of one is passed on while the other goes on. An error
     /// on one side, or `stop`, resets the other: what was cut off must not look complete.
+    ///
+    /// Between two plain TCP connections the kernel moves large payload by itself, unseen by this process. Who wants to
+    /// shape what passes puts a [`crate::stream::Layer`] around one of the streams: then every byte goes through it.
     pub async fn pump(self, mut upstream: Stream, stop: &CancellationToken) -> io::Result<()> {
-        let Client { mut stream, early, .. } = self;
-        let carry = async {
-            if !early.is_empty() {
-                upstream.write_all(&early).await?;
-                upstream.flush().await?;
-                drop(early);
-            }
-            copy_bidirectional_with_sizes(&mut stream, &mut upstream, BUFFER_BYTES, BUFFER_BYTES).await?;
-            Ok(())
-        };
+        let Client { mut stream, early, traffic, .. } = self;
         let outcome = tokio::select! {
-            outcome = carry => outcome,
+            outcome = carry(&mut stream, &mut upstream, early, traffic.as_deref()) => outcome,
             () = stop.cancelled() => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "stopped")),
         };
         if outcome.is_err() {

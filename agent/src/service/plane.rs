@@ -10,7 +10,8 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Open client connections at most, whatever the limit on files allows: each may hold two buffers of 64 KiB.
+/// Open client connections at most, whatever the limit on files allows: each holds two buffers of 64 KiB while its
+/// receivers are slower than its senders.
 const MOST_CONNECTIONS: usize = 65_536;
 /// Files for everything that is no relayed connection: listeners, the link, probes, the log.
 const RESERVED_FILES: u64 = 128;
@@ -61,11 +62,22 @@ impl Plane {
 fn connections_by_files() -> usize {
     match getrlimit(Resource::RLIMIT_NOFILE) {
         Ok((soft, _)) => {
-            let connections = soft.saturating_sub(RESERVED_FILES).max(128) / 2;
+            let connections = soft.saturating_sub(RESERVED_FILES + files_of_pipes(soft)).max(128) / 2;
             usize::try_from(connections).unwrap_or(usize::MAX).min(MOST_CONNECTIONS)
         }
         Err(_) => MOST_CONNECTIONS,
     }
+}
+
+/// Files for the pipes through which the kernel carries payload.
+#[cfg(target_os = "linux")]
+fn files_of_pipes(limit: u64) -> u64 {
+    2 * crate::relay::splice::most_pipes(limit)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn files_of_pipes(_: u64) -> u64 {
+    0
 }
 
 /// Lets one log line through per ten seconds, and counts those it holds back.

@@ -5,6 +5,7 @@
 mod carry;
 mod failover;
 mod interop;
+mod plain;
 mod refuse;
 mod relay_server;
 mod rig;

@@ -1,0 +1,127 @@
+#![expect(clippy::unwrap_used, reason = "a step that fails is a failed test")]
+
+use super::*;
+use crate::relay::buffer::BUFFER_BYTES;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicUsize;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Two ends of one connection.
+async fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    (near, listener.accept().await.unwrap().0)
+}
+
+/// Bytes whose order can be seen.
+fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|i| (i % 251) as u8).collect()
+}
+
+/// Carries one direction with this instead of the kernel's splice, beginning with it; returns what arrived and how the
+/// direction went on.
+async fn carried(splice: Splice, sent: Vec<u8>) -> (Vec<u8>, u64, Way) {
+    let ((mut sender, from), (to, mut receiver)) = (pair().await, pair().await);
+    let sending = tokio::spawn(async move {
+        sender.write_all(&sent).await.unwrap();
+        sender.shutdown().await.unwrap();
+        sender
+    });
+    let receiving = tokio::spawn(async move {
+        let mut got = Vec::new();
+        receiver.read_to_end(&mut got).await.unwrap();
+        got
+    });
+    let (mut from, mut to) = (Stream::Tcp(from), Stream::Tcp(to));
+    let counter = AtomicU64::new(0);
+    let mut direction = Direction::new(Some(&counter));
+    (direction.way, direction.splice) = (Way::Splice, splice);
+    std::future::poll_fn(|cx| direction.poll(cx, &mut from, &mut to)).await.unwrap();
+    let way = std::mem::replace(&mut direction.way, Way::Copy);
+    assert!(direction.buffer.is_none() && direction.pipe.is_none_or(|pipe| pipe.held() == 0));
+    sending.await.unwrap();
+    (receiving.await.unwrap(), counter.into_inner(), way)
+}
+
+fn refuse(_: BorrowedFd<'_>, _: BorrowedFd<'_>, _: usize) -> io::Result<usize> {
+    Err(nix::errno::Errno::EINVAL.into())
+}
+
+/// As a kernel that splices sockets into pipes but, after the first time, not out of them.
+fn refuse_way_out(from: BorrowedFd<'_>, to: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
+    static OUT: AtomicUsize = AtomicUsize::new(0);
+    let out = nix::sys::socket::getsockopt(&to, nix::sys::socket::sockopt::SockType).is_ok();
+    if out && OUT.fetch_add(1, Ordering::SeqCst) > 0 {
+        return refuse(from, to, bytes);
+    }
+    splice::by_kernel(from, to, bytes)
+}
+
+#[tokio::test]
+async fn a_kernel_that_does_not_splice_leaves_copying() {
+    let sent = pattern(3 * BUFFER_BYTES + 5);
+    let (got, counted, way) = carried(refuse, sent.clone()).await;
+    assert!(got == sent && way == Way::CopyOnly);
+    assert_eq!(counted, sent.len() as u64);
+}
+
+#[tokio::test]
+async fn what_is_in_the_pipe_when_splicing_is_refused_arrives_in_its_place() {
+    let sent = pattern(40 * BUFFER_BYTES);
+    let (got, counted, way) = carried(refuse_way_out, sent.clone()).await;
+    assert!(got == sent && way == Way::CopyOnly);
+    assert_eq!(counted, sent.len() as u64);
+}
+
+#[tokio::test]
+async fn little_payload_is_copied_again_after_much() {
+    let sent = pattern(20);
+    let (got, counted, way) = carried(splice::by_kernel, sent.clone()).await;
+    assert!(got == sent && way == Way::Copy);
+    assert_eq!(counted, 20);
+}
+
+#[tokio::test]
+async fn much_payload_is_spliced_and_nothing_is_held_when_it_pauses() {
+    let ((mut sender, from), (to, mut receiver)) = (pair().await, pair().await);
+    let (mut from, mut to) = (Stream::Tcp(from), Stream::Tcp(to));
+    let mut direction = Direction::new(None);
+    let sent = pattern(64 * BUFFER_BYTES);
+    let expected = sent.clone();
+    let receiving = tokio::spawn(async move {
+        let mut got = vec![0; expected.len()];
+        receiver.read_exact(&mut got).await.unwrap();
+        assert!(got == expected);
+        receiver
+    });
+    // The whole queue is there before the first look, so that a whole buffer comes in one read.
+    sender.set_nodelay(true).unwrap();
+    let mut rest = &sent[..];
+    while let Ok(went) = sender.try_write(rest) {
+        rest = &rest[went..];
+    }
+    let rest = rest.to_vec();
+    let sending = tokio::spawn(async move {
+        sender.write_all(&rest).await.unwrap();
+        sender
+    });
+    let mut spliced = false;
+    let carrying = std::future::poll_fn(|cx| {
+        let outcome = direction.poll(cx, &mut from, &mut to);
+        spliced |= direction.way == Way::Splice;
+        outcome
+    });
+    tokio::select! {
+        outcome = carrying => panic!("ended: {outcome:?}"),
+        received = receiving => drop(received.unwrap()),
+    }
+    let _sender = sending.await.unwrap();
+    assert!(spliced);
+    std::future::poll_fn(|cx| {
+        assert!(direction.poll(cx, &mut from, &mut to).is_pending());
+        Poll::Ready(())
+    })
+    .await;
+    assert!(direction.buffer.is_none() && direction.pipe.is_none());
+}
