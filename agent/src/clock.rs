@@ -33,6 +33,12 @@ impl Clock {
         u64::try_from((self.instant().duration_since(self.origin) + ahead).as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// Nanoseconds since this clock was made.
+    pub fn now_ns(&self) -> u64 {
+        let ahead = Duration::from_nanos(self.ahead.load(Ordering::Relaxed));
+        u64::try_from((self.instant().duration_since(self.origin) + ahead).as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// Moves this clock and its clones forward; with it, a test lets marks expire without waiting.
     pub fn advance(&self, by: Duration) {
         let nanos = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);

@@ -92,7 +92,7 @@ chains:
             (YAML.replace("addr: :8080", "adress: :8080"), "services[0].adress"),
             (YAML.replace("600s", "soon"), "services[0].forwarder.selector.failTimeout"),
             (YAML.replace("username: u", "user: u"), "chains[0].hops[0].nodes[0].connector.auth.user"),
-            (format!("{YAML}limiters: []\n"), "limiters"),
+            (format!("{YAML}bypasses: []\n"), "bypasses"),
             (YAML.replace("handler: {type: tcp", "handler: {type: [tcp]"), "services[0].handler.type"),
         ];
         for (text, place) in cases {

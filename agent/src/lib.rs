@@ -10,6 +10,7 @@ pub mod clock;
 pub mod commands;
 pub mod daemon;
 pub mod document;
+pub mod limit;
 pub mod link;
 pub mod metadata;
 pub mod net;

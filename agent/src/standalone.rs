@@ -3,6 +3,7 @@
 use crate::clock::{Clock, Random};
 use crate::daemon::new_runtime;
 use crate::document;
+use crate::limit::limiters;
 use crate::runtime::{Change, Runtime};
 use shared::gost::GostConfig;
 use std::path::{Path, PathBuf};
@@ -82,6 +83,14 @@ fn difference(running: &GostConfig, wanted: GostConfig) -> Vec<Change> {
         .filter(|name| wanted.chains.iter().all(|chain| chain.name != **name))
         .cloned()
         .collect();
+    let gone_limiters: Vec<_> = limiters(running)
+        .filter(|(kind, limiter)| !limiters(&wanted).any(|(k, l)| k == *kind && l.name == limiter.name))
+        .map(|(kind, limiter)| Change::DeleteLimiter(kind, limiter.name.clone()))
+        .collect();
+    let limits: Vec<_> = limiters(&wanted)
+        .filter(|wanted| limiters(running).all(|running| running != *wanted))
+        .map(|(kind, limiter)| Change::UpsertLimiter(kind, limiter.clone()))
+        .collect();
     let chains = wanted.chains.into_iter().filter(|chain| !running.chains.contains(chain));
     let services = wanted.services.into_iter().filter(|service| !running.services.contains(service));
     let mut changes = Vec::new();
@@ -89,9 +98,11 @@ fn difference(running: &GostConfig, wanted: GostConfig) -> Vec<Change> {
     if !gone_services.is_empty() {
         changes.push(Change::DeleteServices(gone_services));
     }
+    changes.extend(limits);
     changes.extend(chains.map(Change::UpsertChain));
     changes.extend(services.map(|service| Change::UpsertServices(vec![service])));
     changes.extend(gone_chains.into_iter().map(Change::DeleteChain));
+    changes.extend(gone_limiters);
     changes
 }
 

@@ -340,6 +340,26 @@ pub struct GostConfig {
     /// Hops that chains name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<HopConfig>,
+    /// Limits of traffic.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limiters: Vec<LimiterConfig>,
+    /// Limits of open connections.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub climiters: Vec<LimiterConfig>,
+    /// Limits of new connections per second.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rlimiters: Vec<LimiterConfig>,
+}
+
+/// A limiter of any kind; services name it in `limiter`, `climiter` or `rlimiter`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LimiterConfig {
+    /// Unique among those of its kind.
+    pub name: String,
+    /// One line per scope: `$ 10MB 10MB`, `$$ 100`, `192.0.2.0/24 5`.
+    #[serde(default)]
+    pub limits: Vec<String>,
 }
 
 fn is_zero(n: &u32) -> bool {

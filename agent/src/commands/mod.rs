@@ -5,6 +5,7 @@
 //! one.
 
 mod lanes;
+mod limiters;
 
 use crate::probe::Prober;
 use crate::runtime::{Change, Runtime};
@@ -21,18 +22,7 @@ use tokio_util::task::TaskTracker;
 pub const MAX_CHANGES: usize = 1024;
 
 /// Commands of peer panels that this agent knows and cannot do.
-const UNSUPPORTED: [&str; 10] = [
-    "AddLimiters",
-    "UpdateLimiters",
-    "DeleteLimiters",
-    "AddCLimiters",
-    "UpdateCLimiters",
-    "DeleteCLimiters",
-    "UdpPing",
-    "ServiceMonitorCheck",
-    "UpgradeAgent",
-    "RollbackAgent",
-];
+const UNSUPPORTED: [&str; 4] = ["UdpPing", "ServiceMonitorCheck", "UpgradeAgent", "RollbackAgent"];
 
 /// Executes commands. Lives longer than a connection to the panel: the order of commands holds across reconnects.
 #[derive(Clone)]
@@ -94,7 +84,12 @@ impl Commands {
             },
             Ok(Command::SetProtocol(blocked)) => answer.offer(set_protocol(&blocked)),
             Ok(Command::Unknown(kind)) => {
-                if UNSUPPORTED.contains(&kind.as_str()) {
+                if let Some(wanted) = limiters::change(&frame) {
+                    match wanted {
+                        Ok((key, change)) => self.change(answer, vec![key], change),
+                        Err(reason) => answer.refuse(reason),
+                    }
+                } else if UNSUPPORTED.contains(&kind.as_str()) {
                     answer.refuse(format!("{kind} is not supported by this agent yet"));
                 } else {
                     let unknown = Answer { kind: "UnknownCommand".to_owned(), ..answer };
@@ -228,7 +223,7 @@ pub fn capabilities() -> Vec<String> {
     CAPABILITIES.iter().map(|capability| (*capability).to_owned()).collect()
 }
 
-const CAPABILITIES: [&str; 11] = [
+const CAPABILITIES: [&str; 12] = [
     "protocol:tcp",
     "protocol:tls",
     "strategy:fifo",
@@ -240,6 +235,7 @@ const CAPABILITIES: [&str; 11] = [
     "report",
     "fail-closed",
     "gap-free-swap",
+    "limits",
 ];
 
 #[cfg(test)]

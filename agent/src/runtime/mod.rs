@@ -6,11 +6,12 @@ mod validate;
 
 pub use crate::options::{Deadlines, RuntimeOptions};
 
+use crate::limit::LimitKind;
 use crate::metadata::ConfigError;
 use crate::service::plane::Plane;
 use arc_swap::ArcSwap;
 use owner::{Order, Owner};
-use shared::gost::{ChainConfig, GostConfig, ServiceConfig};
+use shared::gost::{ChainConfig, GostConfig, LimiterConfig, ServiceConfig};
 use shared::link::Report;
 use std::collections::BTreeMap;
 use std::io;
@@ -41,6 +42,12 @@ pub enum Change {
     UpsertChain(ChainConfig),
     /// Unknown names are fine. Services that name the chain refuse their clients from now on.
     DeleteChain(String),
+    /// A new limiter; an error if the name exists.
+    AddLimiter(LimitKind, LimiterConfig),
+    /// A limiter as it shall be, at once for live connections too.
+    UpsertLimiter(LimitKind, LimiterConfig),
+    /// Unknown names are fine. Who was limited by it is not any more.
+    DeleteLimiter(LimitKind, String),
     /// At start: each object on its own; what fails is in [`Runtime::failed`], and listening is tried again. Never an
     /// error.
     Load(GostConfig),
@@ -58,6 +65,9 @@ pub enum ApplyError {
     /// The name is taken.
     #[error("chain {0} already exists")]
     ChainExists(String),
+    /// The name is taken.
+    #[error("limiter {0} already exists")]
+    LimiterExists(String),
     /// There is none of this name.
     #[error("service {0} not found")]
     ServiceNotFound(String),

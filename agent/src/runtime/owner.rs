@@ -3,6 +3,7 @@
 use super::entry::{Built, Entry, Plan, Socket, State, listen_error};
 use super::{ApplyError, Change, View};
 use crate::chain::Chain;
+use crate::limit::{LimitKind, limiters};
 use crate::metadata::ConfigError;
 use crate::net::ListenAddress;
 use crate::service::Service;
@@ -93,6 +94,17 @@ impl Owner {
             Change::DeleteChain(name) => {
                 self.plane.registry.remove(&name);
                 self.invalid_chains.remove(&name);
+                Ok(())
+            }
+            Change::AddLimiter(kind, config) => {
+                if self.plane.limits.has(kind, &config.name) {
+                    return Err(ApplyError::LimiterExists(config.name));
+                }
+                Ok(self.plane.limits.put(kind, config)?)
+            }
+            Change::UpsertLimiter(kind, config) => Ok(self.plane.limits.put(kind, config)?),
+            Change::DeleteLimiter(kind, name) => {
+                self.plane.limits.remove(kind, &name);
                 Ok(())
             }
             Change::Load(config) => {
@@ -271,6 +283,11 @@ impl Owner {
     }
 
     async fn load(&mut self, config: GostConfig) {
+        for (kind, limiter) in limiters(&config) {
+            if let Err(error) = self.plane.limits.put(kind, limiter.clone()) {
+                tracing::warn!(%error, "limiter not loaded");
+            }
+        }
         for chain in config.chains {
             if let Err(error) = self.upsert_chain(&chain) {
                 tracing::warn!(%error, "chain not loaded");
@@ -336,6 +353,9 @@ impl Owner {
             services: self.services.values().map(|entry| entry.config.clone()).collect(),
             chains: chains.into_values().cloned().collect(),
             hops: Vec::new(),
+            limiters: self.plane.limits.configs(LimitKind::Traffic),
+            climiters: self.plane.limits.configs(LimitKind::Connections),
+            rlimiters: self.plane.limits.configs(LimitKind::Rate),
         };
         self.view.store(Arc::new(View { config, failed, listening }));
     }

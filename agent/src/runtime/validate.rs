@@ -1,6 +1,7 @@
 //! Checks a whole document.
 
 use crate::chain::Chain;
+use crate::limit::{LimitKind, check, limiters, names};
 use crate::net::ListenAddress;
 use crate::service::Service;
 use shared::gost::GostConfig;
@@ -16,6 +17,13 @@ pub(super) fn problems(config: &GostConfig) -> Vec<String> {
         }
         problems.extend(Chain::build(chain, None).err().map(|error| error.to_string()));
     }
+    let mut limits = BTreeSet::new();
+    for (kind, limiter) in limiters(config) {
+        if !limits.insert((kind, limiter.name.as_str())) {
+            problems.push(format!("{} {}: is there twice", kind.field(), limiter.name));
+        }
+        problems.extend(check(kind, limiter).err().map(|error| error.to_string()));
+    }
     let mut services = BTreeSet::new();
     for service in &config.services {
         let path = format!("service {}", service.name);
@@ -26,6 +34,19 @@ pub(super) fn problems(config: &GostConfig) -> Vec<String> {
         problems.extend(
             ListenAddress::parse(&service.addr).err().map(|reason| format!("{path}: addr: {reason}")),
         );
+        // It would not be limited.
+        for kind in LimitKind::ALL {
+            let named = match kind {
+                LimitKind::Traffic => &service.limiter,
+                LimitKind::Connections => &service.climiter,
+                LimitKind::Rate => &service.rlimiter,
+            };
+            for name in names(named.as_deref()) {
+                if !limits.contains(&(kind, name.as_str())) {
+                    problems.push(format!("{path}: {}: {name} does not exist", kind.field()));
+                }
+            }
+        }
         // It would refuse every client.
         if let Some(name) = service.handler.chain.as_ref().filter(|name| !name.is_empty())
             && !config.chains.iter().any(|chain| chain.name == *name)
@@ -49,13 +70,18 @@ mod tests {
         };
         let good = json!({
             "services": [service("a", "c", ":1"), service("b", "", ":2")],
-            "chains": [{"name": "c", "hops": []}]
+            "chains": [{"name": "c", "hops": []}],
+            "limiters": [{"name": "5", "limits": ["$ 1MB"]}], "climiters": [{"name": "5"}]
         });
+        let mut good = good;
+        good["services"][0]["limiter"] = json!("5");
+        good["services"][0]["climiter"] = json!("5");
         assert!(problems(&serde_json::from_value(good).unwrap()).is_empty());
 
         let bad = json!({
             "services": [service("a", "d", ":1"), service("a", "c", "1"), {"name": "e", "addr": ":3",
-                "handler": {"type": "relay"}, "listener": {"type": "kcp"}}],
+                "handler": {"type": "relay"}, "listener": {"type": "kcp"}, "limiter": "5, 6"}],
+            "limiters": [{"name": "5", "limits": ["$ fast"]}, {"name": "5"}],
             "chains": [{"name": "c", "hops": [], "metadata": {"x": 1}}, {"name": "c", "hops": []}]
         });
         assert_eq!(
@@ -63,10 +89,13 @@ mod tests {
             [
                 "chain c: metadata.x: is not supported",
                 "chain c: is there twice",
+                "limiter 5: limits[0]: `fast` is not a size such as 512KB, 1.5MB or 1GB",
+                "limiter 5: is there twice",
                 "service a: handler.chain: chain d does not exist",
                 "service a: is there twice",
                 "service a: addr: `1` is not a listen address such as :8080 or 192.0.2.1:8080",
                 "service e: listener.type: kcp is not supported",
+                "service e: limiter: 6 does not exist",
             ]
         );
     }

@@ -1,5 +1,6 @@
 //! From configuration to service. Everything that can be wrong is found here, before anything changes.
 
+use super::admission::LimiterNames;
 use super::plane::LogGate;
 use super::{Forwarder, Handler, Service, Transport};
 use crate::chain::connector::check_auth;
@@ -24,16 +25,8 @@ impl Service {
             return Err(ConfigError::new("service: name", "is empty"));
         }
         let path = format!("service {}", config.name);
-        let limits = [
-            ("limiter", &config.limiter),
-            ("climiter", &config.climiter),
-            ("rlimiter", &config.rlimiter),
-            ("observer", &config.observer),
-        ];
-        for (field, value) in limits {
-            if value.as_deref().is_some_and(|names| !names.is_empty()) {
-                return Err(ConfigError::new(format!("{path}: {field}"), "is not supported yet"));
-            }
+        if config.observer.as_deref().is_some_and(|name| !name.is_empty()) {
+            return Err(ConfigError::new(format!("{path}: observer"), "is not supported yet"));
         }
         let known = ["interface", PAUSED, "dialTimeout", "proxyProtocol", "enableStats"];
         let metadata = MetadataReader::new(format!("{path}: metadata"), &config.metadata, &known)?;
@@ -57,6 +50,7 @@ impl Service {
             dial_timeout: positive(metadata.duration("dialTimeout")?),
             interface,
             hash_by_target: hash_by_target(&path, &config.handler)?,
+            limiters: LimiterNames::of(config),
             refusals: LogGate::default(),
         })
     }
@@ -231,7 +225,6 @@ mod tests {
         let cases = [
             ("/handler/type", json!("udp"), "service 7_1_0_tcp: handler.type: udp is not supported"),
             ("/listener/type", json!("kcp"), "service 7_1_0_tcp: listener.type: kcp is not supported"),
-            ("/limiter", json!("5"), "service 7_1_0_tcp: limiter: is not supported yet"),
             ("/observer", json!("o"), "service 7_1_0_tcp: observer: is not supported yet"),
             ("/forwarder", Value::Null, "service 7_1_0_tcp: forwarder: tcp needs one"),
             ("/forwarder/nodes", json!([]), "service 7_1_0_tcp: forwarder.nodes: is empty"),

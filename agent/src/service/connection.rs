@@ -1,5 +1,6 @@
 //! One client connection from accept to end.
 
+use super::admission::{Denied, admit};
 use super::plane::Plane;
 use super::reach::{Goal, Refusal, reach};
 use super::{Forwarder, Handler, Service, Transport};
@@ -30,8 +31,16 @@ pub(super) async fn serve(
     stop: &CancellationToken,
 ) {
     crate::net::tune(&tcp);
+    let admitted = match admit(service, peer.ip(), plane) {
+        Ok(admitted) => admitted,
+        Err(denied) => {
+            crate::net::reset_on_close(&tcp);
+            note_denied(service, peer, &denied, plane);
+            return;
+        }
+    };
     let served = async {
-        let stream = accept(service, tcp, plane).await?;
+        let stream = admitted.limit(accept(service, tcp, plane).await?, plane);
         let client = Client::new(stream, peer.ip());
         match &service.handler {
             Handler::Forward(forwarder) => forward(service, forwarder, client, plane, stop).await,
@@ -135,6 +144,13 @@ async fn part(mut client: Client, status: Status, plane: &Plane) -> io::Result<(
     .await?;
     let mut rest = stream.take(PARTING_BYTES);
     within(PARTING, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await.map(|_| ())
+}
+
+/// Logs that a client was not let in.
+fn note_denied(service: &Service, peer: SocketAddr, denied: &Denied, plane: &Plane) {
+    if let Some(held_back) = service.refusals.pass(&plane.options.clock) {
+        tracing::warn!(service = service.name, client = %peer.ip(), reason = %denied, held_back, "client refused");
+    }
 }
 
 /// Counts and logs a refusal.

@@ -1,5 +1,6 @@
 //! Services: listening ports and what is done with their connections.
 
+mod admission;
 pub(crate) mod build;
 mod connection;
 pub mod listener;
@@ -9,6 +10,7 @@ mod reach;
 use crate::chain::group::Group;
 use crate::net::Interface;
 use crate::tls::TlsServer;
+use admission::LimiterNames;
 use plane::LogGate;
 use shared::address::HostPort;
 use shared::gost::Auth;
@@ -29,6 +31,8 @@ pub struct Service {
     interface: Option<Interface>,
     /// The hash strategies go by what the client asks for, instead of where it comes from.
     hash_by_target: bool,
+    /// What its clients are limited by.
+    limiters: LimiterNames,
     /// Refusals come as often as clients do; their log lines do not.
     refusals: LogGate,
 }

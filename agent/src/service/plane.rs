@@ -1,6 +1,7 @@
 //! What all connections of a runtime share.
 
 use crate::clock::Clock;
+use crate::limit::Limits;
 use crate::options::RuntimeOptions;
 use crate::registry::Registry;
 use nix::sys::resource::{Resource, getrlimit};
@@ -24,6 +25,8 @@ pub struct Plane {
     pub options: RuntimeOptions,
     /// Name → chain.
     pub registry: Registry,
+    /// Name → limiter.
+    pub limits: Limits,
     /// Every task of the runtime.
     pub tracker: TaskTracker,
     /// Ends all of them.
@@ -39,8 +42,9 @@ impl Plane {
     pub fn new(options: RuntimeOptions) -> Self {
         let slots = options.connection_limit.unwrap_or_else(connections_by_files);
         Self {
-            options,
             registry: Registry::default(),
+            limits: Limits::new(&options.clock),
+            options,
             tracker: TaskTracker::new(),
             stop: CancellationToken::new(),
             slots: Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))),

@@ -6,6 +6,7 @@ mod carry;
 mod failover;
 mod interop;
 mod plain;
+mod limits;
 mod refuse;
 mod relay_server;
 mod rig;

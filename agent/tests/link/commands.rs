@@ -59,14 +59,42 @@ async fn what_the_agent_cannot_do_is_refused_by_name() {
     let answer = session.ask_raw("MakeCoffee", json!({})).await;
     assert_eq!(answer.kind, "UnknownCommandResponse");
     refused(&answer, "MakeCoffee");
-    let answer = session.ask_raw("AddLimiters", json!({"name": "5", "limits": ["$ 1MB 1MB"]})).await;
-    assert_eq!(answer.kind, "AddLimitersResponse");
-    refused(&answer, "AddLimiters is not supported by this agent yet");
+    let answer = session.ask_raw("UdpPing", json!({"ip": "127.0.0.1", "port": 1})).await;
+    assert_eq!(answer.kind, "UdpPingResponse");
+    refused(&answer, "UdpPing is not supported by this agent yet");
     ok(&session.ask_raw("SetProtocol", json!({"http": 0, "tls": 0, "socks": 0})).await);
     refused(&session.ask_raw("SetProtocol", json!({"http": 1})).await, "http");
     // `call` has no answer: the next one belongs to the next command.
     session.send_frame(&Frame { request_id: Some("c".into()), ..Frame::message("call", json!({})) }).await;
     ok(&session.ask(&Command::DeleteChains("x".into())).await);
+    agent.stop().await;
+}
+
+#[tokio::test]
+async fn limiters_are_added_changed_deleted_and_saved() {
+    let (_panel, mut session, agent, state) = connected().await;
+    let saved = || {
+        let text = std::fs::read(state.path().join("config.json")).unwrap();
+        serde_json::from_slice::<shared::gost::GostConfig>(&text).unwrap()
+    };
+    let limiter = json!({"name": "5", "limits": ["$ 12.5MB 12.5MB"]});
+    let answer = session.ask_raw("AddLimiters", limiter.clone()).await;
+    assert_eq!(answer.kind, "AddLimitersResponse");
+    ok(&answer);
+    refused(&session.ask_raw("AddLimiters", limiter.clone()).await, "limiter 5 already exists");
+    // Each kind has names of its own.
+    ok(&session.ask_raw("AddCLimiters", json!({"name": "5", "limits": ["$ 100", "$$ 5"]})).await);
+    let faster =
+        json!({"limiter": "5", "data": {"name": "5", "limits": ["0.0.0.0/0 1MB 1MB", "::/0 1MB 1MB"]}});
+    ok(&session.ask_raw("UpdateLimiters", faster).await);
+    let wrong = json!({"limiter": "5", "data": {"name": "5", "limits": ["$ fast"]}});
+    refused(&session.ask_raw("UpdateLimiters", wrong).await, "limiter 5: limits[0]: `fast`");
+    let config = saved();
+    assert_eq!(config.limiters[0].limits, ["0.0.0.0/0 1MB 1MB", "::/0 1MB 1MB"]);
+    assert_eq!(config.climiters[0].limits, ["$ 100", "$$ 5"]);
+    ok(&session.ask_raw("DeleteLimiters", json!({"limiter": "5"})).await);
+    ok(&session.ask_raw("DeleteLimiters", json!({"limiter": "5"})).await);
+    assert!(saved().limiters.is_empty() && saved().climiters.len() == 1);
     agent.stop().await;
 }
 

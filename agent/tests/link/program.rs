@@ -185,7 +185,7 @@ async fn check_names_what_the_agent_would_refuse() {
         (good.replace("handler: {type: tcp}", "handler: {type: coffee}"), "coffee"),
         (good.replace("handler: {type: tcp}", "handler: {type: tcp, brew: 1}"), "services[0].handler.brew"),
         (good.replace("127.0.0.1:1", "nowhere"), "nowhere"),
-        (format!("{good}limiters: []\n"), "limiters"),
+        (format!("{good}bypasses: []\n"), "bypasses"),
     ];
     for (text, words) in cases {
         std::fs::write(&file, text).unwrap();

@@ -28,7 +28,7 @@ pub fn view(plan: &NodePlan, wanted: impl Fn(Subject) -> bool) -> GostConfig {
     GostConfig {
         services: services.map(|planned| service(planned.config.clone())).collect(),
         chains: chains.map(|planned| chain(planned.config.clone())).collect(),
-        hops: Vec::new(),
+        ..GostConfig::default()
     }
 }
 

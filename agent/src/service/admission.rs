@@ -1,0 +1,73 @@
+//! Whether a client may come in, and under which limits.
+
+use super::Service;
+use super::plane::Plane;
+use crate::limit::count::{Counted, Full};
+use crate::limit::limited::Limited;
+use crate::limit::names;
+use crate::limit::traffic::TrafficLimiter;
+use crate::stream::Stream;
+use shared::gost::ServiceConfig;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// The limiters that a service names. Looked up per connection, so one that comes later counts for who comes later.
+pub(super) struct LimiterNames {
+    traffic: Vec<String>,
+    connections: Vec<String>,
+    rates: Vec<String>,
+}
+
+impl LimiterNames {
+    pub(super) fn of(config: &ServiceConfig) -> Self {
+        Self {
+            traffic: names(config.limiter.as_deref()),
+            connections: names(config.climiter.as_deref()),
+            rates: names(config.rlimiter.as_deref()),
+        }
+    }
+}
+
+/// Why a client may not come in.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Denied {
+    #[error("too many open connections {full} (climiter {limiter})")]
+    Connections { limiter: String, full: Full },
+    #[error("too many new connections {full} (rlimiter {limiter})")]
+    Rate { limiter: String, full: Full },
+}
+
+/// A client that may come in; counted as long as this lives.
+pub(super) struct Admitted {
+    _counted: Vec<Counted>,
+    traffic: Vec<Arc<TrafficLimiter>>,
+    ip: IpAddr,
+}
+
+/// Asks all limiters of the service. `ip` is the client's.
+pub(super) fn admit(service: &Service, ip: IpAddr, plane: &Plane) -> Result<Admitted, Denied> {
+    let LimiterNames { traffic, connections, rates } = &service.limiters;
+    let mut counted = Vec::new();
+    for name in connections {
+        if let Some(limiter) = plane.limits.connections(name) {
+            let full = |full| Denied::Connections { limiter: name.clone(), full };
+            counted.push(limiter.admit(ip).map_err(full)?);
+        }
+    }
+    for name in rates {
+        if let Some(limiter) = plane.limits.rate(name) {
+            limiter.admit(ip).map_err(|full| Denied::Rate { limiter: name.clone(), full })?;
+        }
+    }
+    Ok(Admitted { _counted: counted, traffic: plane.limits.traffic(traffic), ip })
+}
+
+impl Admitted {
+    /// Puts the connection under the limits; without any it stays what it is.
+    pub(super) fn limit(&self, stream: Stream, plane: &Plane) -> Stream {
+        if self.traffic.is_empty() {
+            return stream;
+        }
+        Stream::Layered(Box::new(Limited::new(stream, &self.traffic, self.ip, &plane.options.clock)))
+    }
+}
