@@ -9,6 +9,7 @@ pub mod cli;
 pub mod clock;
 pub mod commands;
 pub mod daemon;
+pub mod datagram;
 pub mod document;
 pub mod limit;
 pub mod link;

@@ -67,7 +67,7 @@ pub async fn connect(
 }
 
 /// Families take turns, beginning with the resolver's first choice, so that one broken family costs one head start.
-fn interleaved(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+pub(crate) fn interleaved(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let first_is_v6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
     let (mut preferred, mut others): (Vec<_>, Vec<_>) =
         addresses.into_iter().rev().partition(|address| address.is_ipv6() == first_is_v6);
@@ -209,6 +209,11 @@ impl ListenAddress {
 
     /// Opens the listener. A name is resolved, its first address taken, within five seconds.
     pub async fn listen(&self) -> io::Result<TcpListener> {
+        self.open(listen_on).await
+    }
+
+    /// Opens with `open` what shall listen here, as [`ListenAddress::listen`] does.
+    pub async fn open<T>(&self, open: impl Fn(SocketAddr) -> io::Result<T>) -> io::Result<T> {
         let v4 = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), self.port);
         let v6 = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), self.port);
         let address = if self.host.is_empty() {
@@ -225,7 +230,7 @@ impl ListenAddress {
                 }
             }
         };
-        match listen_on(address) {
+        match open(address) {
             // A machine without IPv6 has no `[::]`, but "every address" still means something there.
             Err(error)
                 if address == v6
@@ -234,7 +239,7 @@ impl ListenAddress {
                         io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied
                     ) =>
             {
-                listen_on(v4)
+                open(v4)
             }
             outcome => outcome,
         }

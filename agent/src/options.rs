@@ -47,4 +47,7 @@ pub struct RuntimeOptions {
     /// Open client connections of all services together; further ones are refused. `None`: what the limit on open
     /// files allows, at most 65,536.
     pub connection_limit: Option<usize>,
+    /// Sessions of datagrams of all services together; datagrams that would begin another are dropped. `None`: what the
+    /// limit on open files allows, at most 65,536.
+    pub session_limit: Option<usize>,
 }

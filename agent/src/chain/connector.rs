@@ -1,8 +1,11 @@
 //! What is spoken to a node: how it is asked for a connection.
 
+use super::asking::Wanted;
 use super::fault::AskError;
+use crate::datagram::frame;
 use crate::metadata::{ConfigError, MetadataReader};
 use crate::relay::client::Unanswered;
+use crate::relay::wire::datagram_request;
 use crate::stream::Stream;
 use shared::address::HostPort;
 use shared::gost::{Auth, ConnectorConfig};
@@ -82,6 +85,31 @@ impl Connector {
                 unanswered.answer().await?;
                 Ok(Asked::Answered(unanswered.into_answered()))
             }
+        }
+    }
+}
+
+impl Connector {
+    /// Asks for what somebody wants: a connection, as [`Connector::ask`] does, or a way for datagrams.
+    pub(super) async fn ask_for(
+        &self,
+        stream: Stream,
+        target: &HostPort,
+        wanted: Wanted<'_>,
+    ) -> Result<Asked, AskError> {
+        let Wanted::Datagrams { first } = wanted else { return self.ask(stream, target).await };
+        match self {
+            Self::Relay { auth, nodelay, .. } => {
+                let mut request = datagram_request(Some(target), auth.as_ref());
+                first.map(|first| frame::push(&mut request, first));
+                let mut unanswered = Unanswered::send(stream, &request).await?;
+                if !nodelay {
+                    return Ok(Asked::Unanswered(unanswered));
+                }
+                unanswered.answer().await?;
+                Ok(Asked::Answered(unanswered.into_answered()))
+            }
+            _ => Err(AskError::NoDatagrams),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Gets one client connection through a chain: path after path, until one is fully up.
 
 use super::Chain;
+use super::asking::Asking;
 use super::connector::Asked;
 use super::fault::{AskError, TargetFault};
 use super::group::Attempt;
@@ -10,7 +11,6 @@ use super::walk::Walk;
 use crate::net::{Interface, within};
 use crate::options::RuntimeOptions;
 use crate::relay::client::Unanswered;
-use crate::relay::pump::Client;
 use crate::stream::Stream;
 use shared::address::HostPort;
 use std::io;
@@ -160,11 +160,11 @@ pub async fn reach(
     chain: &Chain,
     target: &HostPort,
     interface: Option<&Interface>,
-    client: &mut Client,
+    asking: &mut Asking<'_>,
     budget: &mut Budget,
 ) -> Result<Through, ChainFailure> {
     let options = budget.options.clone();
-    let mut walk = Walk::new(chain, client.key, &options);
+    let mut walk = Walk::new(chain, asking.key(), &options);
     // Failures that their nodes blamed on the target. Held against them only if another node reaches it: a target that
     // is down must not push every exit aside.
     let mut in_doubt: Vec<(Attempt, &Node)> = Vec::new();
@@ -185,7 +185,7 @@ pub async fn reach(
         let from = chain.hops[0].interface.as_ref().or(interface);
         let patience =
             if walk.is_last(&indices) || budget.was_last() { Patience::All } else { Patience::Stage };
-        match through(&nodes, from, target, client, (budget, patience)).await {
+        match through(&nodes, from, target, asking, (budget, patience)).await {
             Ok(up) => {
                 for (attempt, node) in in_doubt {
                     mark(chain, node, attempt, "others reach the target");
@@ -231,7 +231,7 @@ async fn through(
     nodes: &[&Node],
     interface: Option<&Interface>,
     target: &HostPort,
-    client: &mut Client,
+    asking: &mut Asking<'_>,
     (budget, patience): (&Budget, Patience),
 ) -> Result<Up, PathFailure> {
     let deadlines = budget.options.deadlines;
@@ -265,7 +265,7 @@ async fn through(
         // Walks hand out no empty paths; were there one, it leads nowhere.
         return Err(PathFailure { hop: 0, cause: Cause::Hurried { error: "empty path".into() } });
     };
-    ask_last(stream, last, target, client, (budget, patience))
+    ask_last(stream, last, target, asking, (budget, patience))
         .await
         .map_err(|cause| PathFailure { hop: nodes.len() - 1, cause })
 }
@@ -298,24 +298,27 @@ async fn ask_last(
     stream: Stream,
     node: &Node,
     target: &HostPort,
-    client: &mut Client,
+    asking: &mut Asking<'_>,
     (budget, patience): (&Budget, Patience),
 ) -> Result<Up, Cause> {
     let (deadline, hurried) = for_answer(node.connector.timeout(), budget, patience);
     let failed = |error: AskError| match error {
         AskError::Target(fault) => Cause::Target(fault),
         AskError::Node(error) => Cause::Node { error, everywhere: true },
+        // Not held against the node, which does what it shall for connections.
+        AskError::NoDatagrams => Cause::Hurried { error: AskError::NoDatagrams.to_string() },
         other => match blame(hurried, &node.config.connector.kind, &other) {
             Cause::Node { error, .. } => Cause::Node { error, everywhere: true },
             cause @ (Cause::Hurried { .. } | Cause::Target(_) | Cause::ClientGone) => cause,
         },
     };
-    let mut unanswered = match timed(deadline, node.connector.ask(stream, target)).await.map_err(failed)? {
+    let ask = node.connector.ask_for(stream, target, asking.wanted());
+    let mut unanswered = match timed(deadline, ask).await.map_err(failed)? {
         Asked::Answered(stream) => return Ok(Up::Answered(stream)),
         Asked::Unanswered(unanswered) => unanswered,
     };
     let spoken = async {
-        client.has_spoken().await?;
+        asking.has_spoken().await?;
         tokio::time::sleep(GRACE).await;
         io::Result::Ok(())
     };

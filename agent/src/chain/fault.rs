@@ -91,6 +91,9 @@ pub enum AskError {
     /// Its answer speaks of itself, or is none of the protocol.
     #[error("{0}")]
     Node(String),
+    /// What is spoken to it knows connections only.
+    #[error("its connector carries no datagrams")]
+    NoDatagrams,
     /// The connection to it failed, or it did not answer in time.
     #[error(transparent)]
     Io(#[from] io::Error),

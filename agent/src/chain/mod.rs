@@ -1,5 +1,6 @@
 //! Ways to the next group: hops, each with its nodes.
 
+pub mod asking;
 pub mod connector;
 pub mod dial;
 pub mod fault;

@@ -42,8 +42,13 @@ pub struct Unanswered {
 
 impl Unanswered {
     /// Sends the request.
-    pub async fn ask(mut stream: Stream, target: &HostPort, auth: Option<&Auth>) -> io::Result<Self> {
-        stream.write_all(&connect_request(Some(target), auth)).await?;
+    pub async fn ask(stream: Stream, target: &HostPort, auth: Option<&Auth>) -> io::Result<Self> {
+        Self::send(stream, &connect_request(Some(target), auth)).await
+    }
+
+    /// Sends a request that is encoded already, with what shall follow it at once.
+    pub async fn send(mut stream: Stream, request: &[u8]) -> io::Result<Self> {
+        stream.write_all(request).await?;
         stream.flush().await?;
         Ok(Self { stream, header: [0; HEADER_LEN], read: 0, features: None, verdict: None })
     }

@@ -45,6 +45,11 @@ impl Client {
         Ok(())
     }
 
+    /// The connection and what was read from it.
+    pub fn into_parts(self) -> (Stream, Vec<u8>) {
+        (self.stream, self.early)
+    }
+
     /// Refuses the client: it sees a reset, not an empty answer.
     pub fn refuse(self) {
         self.stream.abort();

@@ -148,7 +148,20 @@ pub enum WireError {
 ///
 /// Panics never: host and credentials longer than 255 bytes are cut, and configurations that have them are refused.
 pub fn connect_request(target: Option<&HostPort>, auth: Option<&Auth>) -> Vec<u8> {
+    encode(CONNECT, target, auth)
+}
+
+/// Encodes a request for a way for datagrams, each of which then is a frame: LEN(2) and payload, in both directions.
+/// Says UDP twice, in the command and as a feature, as GOST does.
+pub fn datagram_request(target: Option<&HostPort>, auth: Option<&Auth>) -> Vec<u8> {
+    encode(CONNECT | UDP_FLAG, target, auth)
+}
+
+fn encode(command: u8, target: Option<&HostPort>, auth: Option<&Auth>) -> Vec<u8> {
     let mut features = Vec::with_capacity(64);
+    if command & UDP_FLAG != 0 {
+        push_feature(&mut features, FEATURE_NETWORK, &NETWORK_UDP.to_be_bytes());
+    }
     if let Some(auth) = auth {
         let mut data = Vec::new();
         push_short(&mut data, auth.username.as_bytes());
@@ -174,7 +187,7 @@ pub fn connect_request(target: Option<&HostPort>, auth: Option<&Auth>) -> Vec<u8
     data.extend(port.to_be_bytes());
     push_feature(&mut features, FEATURE_ADDRESS, &data);
 
-    let mut request = vec![VERSION, CONNECT];
+    let mut request = vec![VERSION, command];
     request.extend(u16::try_from(features.len()).unwrap_or(u16::MAX).to_be_bytes());
     request.extend(features);
     request

@@ -3,14 +3,13 @@
 use super::{ApplyError, listen_reason};
 use crate::net::ListenAddress;
 use crate::service::Service;
-use crate::service::listener::Listening;
+use crate::service::listener::{Bound, Listening};
 use crate::service::plane::Plane;
 use arc_swap::ArcSwap;
 use shared::gost::ServiceConfig;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -63,7 +62,7 @@ pub(super) struct Plan {
     pub(super) address: ListenAddress,
     pub(super) paused: bool,
     /// Bound for this plan; `None` if it needs no new one.
-    pub(super) listener: Option<TcpListener>,
+    pub(super) listener: Option<Bound>,
 }
 
 impl Entry {
@@ -117,12 +116,14 @@ impl Built {
         }
     }
 
+    /// Whether a plan would listen where this listens.
+    pub(super) fn listens_as(&self, plan: &Plan) -> bool {
+        self.address == plan.address
+            && self.service.load().takes_datagrams() == plan.service.takes_datagrams()
+    }
+
     /// Begins to accept; what was open before is returned to be closed.
-    pub(super) fn open(
-        &mut self,
-        listener: TcpListener,
-        plane: &Arc<Plane>,
-    ) -> io::Result<Option<Listening>> {
+    pub(super) fn open(&mut self, listener: Bound, plane: &Arc<Plane>) -> io::Result<Option<Listening>> {
         let (service, connections) = (self.service.clone(), self.connections.clone());
         let listening = Listening::start(listener, service, connections, plane)?;
         match std::mem::replace(&mut self.socket, Socket::Open(listening)) {

@@ -158,6 +158,11 @@ impl Runtime {
         Report { chains, refused: self.plane.refused() }
     }
 
+    /// Datagrams dropped for want of room in queues and tables, since the start.
+    pub fn dropped(&self) -> u64 {
+        self.plane.dropped()
+    }
+
     /// Stops listeners, ends connections, waits a bounded time.
     pub async fn shutdown(&self) {
         self.plane.stop.cancel();

@@ -170,17 +170,16 @@ impl Owner {
         for at in 0..plans.len() {
             let plan = &plans[at];
             let kept = self.services.get(&plan.config.name).is_some_and(|entry| {
-                entry.listening().is_some()
-                    && entry.built().is_some_and(|built| built.address == plan.address)
+                entry.listening().is_some() && entry.built().is_some_and(|built| built.listens_as(plan))
             });
             if plan.paused || kept {
                 continue;
             }
-            let listener = match plan.address.listen().await {
+            let listener = match plan.service.bind(&plan.address).await {
                 // The port may be held by a service that gives it up in this very change: `0.0.0.0:1` for
                 // `192.0.2.1:1`, or two services that change places.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                    let leaving = self.leaving(plans, plan.address.port());
+                    let leaving = self.leaving(plans, plan);
                     if leaving.is_empty() {
                         return Err(listen_error(&plan.config, error));
                     }
@@ -190,7 +189,7 @@ impl Owner {
                             closed.push((name, local));
                         }
                     }
-                    plans[at].address.listen().await
+                    plans[at].service.bind(&plans[at].address).await
                 }
                 outcome => outcome,
             };
@@ -200,13 +199,16 @@ impl Owner {
         Ok(())
     }
 
-    /// The services that listen on `port` and will not, once the plans are carried out; with where they listen now.
-    fn leaving(&self, plans: &[Plan], port: u16) -> Vec<(String, SocketAddr)> {
+    /// The services that listen on the port of `comer` and will not, once the plans are carried out; with where they
+    /// listen now.
+    fn leaving(&self, plans: &[Plan], comer: &Plan) -> Vec<(String, SocketAddr)> {
         let leaves = |plan: &Plan| {
             let entry = self.services.get(&plan.config.name)?;
-            let local = entry.listening()?.local;
-            let moves = plan.paused || entry.built().is_some_and(|built| built.address != plan.address);
-            (local.port() == port && moves).then(|| (plan.config.name.clone(), local))
+            let (local, built) = (entry.listening()?.local, entry.built()?);
+            let in_the_way = local.port() == comer.address.port()
+                && built.service.load().takes_datagrams() == comer.service.takes_datagrams();
+            let moves = plan.paused || !built.listens_as(plan);
+            (in_the_way && moves).then(|| (plan.config.name.clone(), local))
         };
         plans.iter().filter_map(leaves).collect()
     }
@@ -217,7 +219,8 @@ impl Owner {
             let Some(Entry { config, state: State::Built(built) }) = self.services.get_mut(&name) else {
                 continue;
             };
-            let opened = crate::net::listen_on(local).and_then(|listener| built.open(listener, &self.plane));
+            let bound = built.service.load().bind_at(local);
+            let opened = bound.and_then(|listener| built.open(listener, &self.plane));
             if opened.is_err() {
                 listen(config, built, &self.plane).await;
             }
@@ -363,7 +366,8 @@ impl Owner {
 
 /// Tries to listen; if that fails, it is tried again later.
 async fn listen(config: &ServiceConfig, built: &mut Built, plane: &Arc<Plane>) {
-    let opened = match built.address.listen().await {
+    let service = built.service.load_full();
+    let opened = match service.bind(&built.address).await {
         Ok(listener) => built.open(listener, plane).map(|_| ()),
         Err(error) => Err(error),
     };

@@ -41,11 +41,23 @@ impl Service {
             return Err(ConfigError::new(format!("{path}: handler.chainGroup"), "is not supported yet"));
         }
         let chain = config.handler.chain.clone().filter(|name| !name.is_empty());
+        let transport = transport(&format!("{path}: listener"), &config.listener)?;
+        let handler = handler(&path, config, previous)?;
+        let kind = &config.handler.kind;
+        let mismatch = match (&transport, &handler) {
+            (Transport::Udp(_), Handler::Forward(_)) => None,
+            (Transport::Udp(_), _) => Some(format!("{kind} cannot listen for datagrams")),
+            (_, Handler::Forward(_)) if kind == "udp" => Some("udp needs the listener udp".to_owned()),
+            _ => None,
+        };
+        if let Some(reason) = mismatch {
+            return Err(ConfigError::new(format!("{path}: handler.type"), reason));
+        }
         Ok(Self {
             name: config.name.clone(),
             chain,
-            transport: transport(&format!("{path}: listener"), &config.listener)?,
-            handler: handler(&path, config, previous)?,
+            transport,
+            handler,
             retries: config.handler.retries,
             dial_timeout: positive(metadata.duration("dialTimeout")?),
             interface,
@@ -55,7 +67,7 @@ impl Service {
         })
     }
 
-    fn forwarder(&self) -> Option<&Forwarder> {
+    pub(super) fn forwarder(&self) -> Option<&Forwarder> {
         match &self.handler {
             Handler::Forward(forwarder) => Some(forwarder),
             Handler::Relay { forwarder, .. } => forwarder.as_ref(),
@@ -98,6 +110,9 @@ fn positive(duration: Option<Duration>) -> Option<Duration> {
 }
 
 fn transport(path: &str, listener: &ListenerConfig) -> Result<Transport, ConfigError> {
+    if listener.kind == "udp" {
+        return super::udp::options(path, listener).map(Transport::Udp);
+    }
     let known = ["keepAlive", "keepalive.", "ttl", "mux.", "nodelay", "handshakeTimeout"];
     let metadata = MetadataReader::new(format!("{path}.metadata"), &listener.metadata, &known)?;
     let timeout = positive(metadata.duration("handshakeTimeout")?);
@@ -129,7 +144,7 @@ fn handler(path: &str, config: &ServiceConfig, previous: Option<&Service>) -> Re
         .map(|forwarder| self::forwarder(&format!("{path}: forwarder"), forwarder, previous))
         .transpose()?;
     match kind.as_str() {
-        "tcp" | "forward" => {
+        "tcp" | "udp" | "forward" => {
             if auth.is_some() {
                 return Err(ConfigError::new(
                     format!("{path}: handler.auth"),
@@ -223,7 +238,8 @@ mod tests {
     #[test]
     fn errors_name_the_place() {
         let cases = [
-            ("/handler/type", json!("udp"), "service 7_1_0_tcp: handler.type: udp is not supported"),
+            ("/handler/type", json!("sni"), "service 7_1_0_tcp: handler.type: sni is not supported"),
+            ("/handler/type", json!("udp"), "service 7_1_0_tcp: handler.type: udp needs the listener udp"),
             ("/listener/type", json!("kcp"), "service 7_1_0_tcp: listener.type: kcp is not supported"),
             ("/observer", json!("o"), "service 7_1_0_tcp: observer: is not supported yet"),
             ("/forwarder", Value::Null, "service 7_1_0_tcp: forwarder: tcp needs one"),

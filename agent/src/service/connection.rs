@@ -3,7 +3,7 @@
 use super::admission::{Denied, admit};
 use super::plane::Plane;
 use super::reach::{Goal, Refusal, reach};
-use super::{Forwarder, Handler, Service, Transport};
+use super::{Forwarder, Handler, Service, Transport, udp_relay};
 use crate::net::within;
 use crate::relay::pump::Client;
 use crate::relay::server::{RequestError, answer, authorized, read_request};
@@ -65,6 +65,8 @@ async fn accept(service: &Service, tcp: TcpStream, plane: &Plane) -> io::Result<
     let stream = Stream::Tcp(tcp);
     match &service.transport {
         Transport::Tcp => Ok(stream),
+        // The listener closes in this moment.
+        Transport::Udp(_) => Err(io::Error::other("the service listens for datagrams now")),
         Transport::Tls { server, timeout } => {
             server.handshake(stream, timeout.unwrap_or(plane.options.deadlines.handshake)).await
         }
@@ -114,13 +116,16 @@ async fn relay(
         _ => {}
     }
     let goal = match (forwarder, &request.target) {
-        _ if request.udp || request.command != Command::Connect => {
+        _ if request.command != Command::Connect => {
             return part(client, Status::BadRequest, plane).await;
         }
         (Some(forwarder), _) => Goal::Fixed(forwarder),
         (None, Some(target)) => Goal::Asked(target),
         (None, None) => return part(client, Status::BadRequest, plane).await,
     };
+    if request.udp {
+        return udp_relay::serve(service, goal, client, plane, stop).await;
+    }
     match reach(service, goal, &mut client, plane).await {
         Ok(through) => {
             let _open = through.open;
@@ -135,7 +140,7 @@ async fn relay(
 }
 
 /// Answers with an error and lets the client read it.
-async fn part(mut client: Client, status: Status, plane: &Plane) -> io::Result<()> {
+pub(super) async fn part(mut client: Client, status: Status, plane: &Plane) -> io::Result<()> {
     let stream = client.stream();
     within(plane.options.deadlines.handshake, async {
         answer(stream, status).await?;
@@ -154,7 +159,7 @@ fn note_denied(service: &Service, peer: SocketAddr, denied: &Denied, plane: &Pla
 }
 
 /// Counts and logs a refusal.
-fn note(service: &Service, refusal: &Refusal, plane: &Plane) {
+pub(super) fn note(service: &Service, refusal: &Refusal, plane: &Plane) {
     if refusal.is_client_gone() {
         return;
     }

@@ -1,13 +1,14 @@
 //! Accepts connections and hands each to what the service is at that moment.
 
-use super::Service;
 use super::connection;
 use super::plane::Plane;
+use super::{Service, Transport, udp};
+use crate::net::ListenAddress;
 use arc_swap::ArcSwap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UdpSocket};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -15,6 +16,45 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 /// It doubles up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// A socket on which a service is going to listen.
+#[derive(Debug)]
+pub enum Bound {
+    /// For connections.
+    Connections(TcpListener),
+    /// For datagrams.
+    Datagrams(UdpSocket),
+}
+
+impl Bound {
+    fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        match self {
+            Bound::Connections(listener) => listener.local_addr(),
+            Bound::Datagrams(socket) => socket.local_addr(),
+        }
+    }
+}
+
+impl Service {
+    /// Whether it listens for datagrams. Their ports are others than those for connections.
+    pub fn takes_datagrams(&self) -> bool {
+        matches!(self.transport, Transport::Udp(_))
+    }
+
+    /// Opens what this service listens on.
+    pub async fn bind(&self, address: &ListenAddress) -> std::io::Result<Bound> {
+        address.open(|address| self.bind_at(address)).await
+    }
+
+    /// Opens what this service listens on at exactly this address.
+    pub fn bind_at(&self, address: SocketAddr) -> std::io::Result<Bound> {
+        if self.takes_datagrams() {
+            crate::datagram::socket::listen_on(address).map(Bound::Datagrams)
+        } else {
+            crate::net::listen_on(address).map(Bound::Connections)
+        }
+    }
+}
 
 /// A running accept loop; ends when this is dropped.
 pub struct Listening {
@@ -27,18 +67,28 @@ pub struct Listening {
 impl Listening {
     /// Starts accepting. `connections` ends those that were accepted.
     pub fn start(
-        listener: TcpListener,
+        bound: Bound,
         service: Arc<ArcSwap<Service>>,
         connections: CancellationToken,
         plane: &Arc<Plane>,
     ) -> std::io::Result<Self> {
-        let local = listener.local_addr()?;
+        let local = bound.local_addr()?;
         let stop = plane.stop.child_token();
-        let accepting = accept(listener, service, stop.clone(), connections, plane.clone());
-        Ok(Self { local, stop: stop.drop_guard(), ended: plane.tracker.spawn(accepting) })
+        let (ends, plane) = (stop.clone(), plane.clone());
+        let tracker = plane.tracker.clone();
+        let ended = match bound {
+            Bound::Connections(listener) => {
+                tracker.spawn(accept(listener, service, ends, connections, plane))
+            }
+            Bound::Datagrams(socket) => {
+                tracker.spawn(udp::receive(socket, service, ends, connections, plane))
+            }
+        };
+        Ok(Self { local, stop: stop.drop_guard(), ended })
     }
 
-    /// Stops accepting; afterwards the port is free. Connections go on.
+    /// Stops accepting; afterwards the port is free. Connections go on, sessions of datagrams end: they have no other
+    /// socket for their answers.
     pub async fn close(self) {
         drop(self.stop);
         if let Err(error) = self.ended.await {

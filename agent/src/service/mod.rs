@@ -6,6 +6,9 @@ mod connection;
 pub mod listener;
 pub mod plane;
 mod reach;
+mod sessions;
+mod udp;
+mod udp_relay;
 
 use crate::chain::group::Group;
 use crate::net::Interface;
@@ -41,6 +44,7 @@ pub struct Service {
 enum Transport {
     Tcp,
     Tls { server: TlsServer, timeout: Option<Duration> },
+    Udp(sessions::SessionOptions),
 }
 
 enum Handler {

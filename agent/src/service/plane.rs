@@ -33,14 +33,19 @@ pub struct Plane {
     pub stop: CancellationToken,
     /// One permit per open client connection.
     pub(super) slots: Arc<Semaphore>,
+    /// One permit per session of datagrams.
+    pub(super) sessions: Arc<Semaphore>,
     /// Client connections refused because no node could be used.
     refused: AtomicU64,
+    /// Datagrams for which there was no room.
+    dropped: AtomicU64,
 }
 
 impl Plane {
     /// Nothing runs yet.
     pub fn new(options: RuntimeOptions) -> Self {
         let slots = options.connection_limit.unwrap_or_else(connections_by_files);
+        let sessions = options.session_limit.unwrap_or_else(sessions_by_files);
         Self {
             registry: Registry::default(),
             limits: Limits::new(&options.clock),
@@ -48,7 +53,9 @@ impl Plane {
             tracker: TaskTracker::new(),
             stop: CancellationToken::new(),
             slots: Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))),
+            sessions: Arc::new(Semaphore::new(sessions.min(Semaphore::MAX_PERMITS))),
             refused: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
         }
     }
 
@@ -57,20 +64,35 @@ impl Plane {
         self.refused.load(Ordering::Relaxed)
     }
 
+    /// Datagrams dropped for want of room in queues and tables, since the start.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_dropped(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(super) fn count_refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// A client connection needs two files: its own and the one it leads to.
+/// A client connection needs two files: its own and the one it leads to. A quarter of all is left to sessions.
 fn connections_by_files() -> usize {
-    match getrlimit(Resource::RLIMIT_NOFILE) {
-        Ok((soft, _)) => {
-            let connections = soft.saturating_sub(RESERVED_FILES + files_of_pipes(soft)).max(128) / 2;
-            usize::try_from(connections).unwrap_or(usize::MAX).min(MOST_CONNECTIONS)
-        }
-        Err(_) => MOST_CONNECTIONS,
-    }
+    files().map_or(MOST_CONNECTIONS, |files| (files / 8 * 3).min(MOST_CONNECTIONS))
+}
+
+/// A session needs one file.
+fn sessions_by_files() -> usize {
+    files().map_or(MOST_CONNECTIONS, |files| (files / 4).min(MOST_CONNECTIONS))
+}
+
+/// Files for connections and sessions; `None` if the limit is not known.
+fn files() -> Option<usize> {
+    let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+    let left = soft.saturating_sub(RESERVED_FILES + files_of_pipes(soft));
+    Some(usize::try_from(left).unwrap_or(usize::MAX).max(256))
 }
 
 /// Files for the pipes through which the kernel carries payload.
@@ -129,5 +151,6 @@ mod tests {
     #[test]
     fn the_file_limit_leaves_room_for_connections() {
         assert!((64..=MOST_CONNECTIONS).contains(&connections_by_files()));
+        assert!((64..=MOST_CONNECTIONS).contains(&sessions_by_files()));
     }
 }

@@ -2,14 +2,20 @@
 
 use super::plane::Plane;
 use super::{Forwarder, Service};
+use crate::chain::asking::Asking;
 use crate::chain::dial::{Budget, ChainFailure, Through};
 use crate::chain::fault::TargetFault;
+use crate::chain::group::Attempt;
+use crate::net::Interface;
 use crate::relay::pump::Client;
 use crate::relay::wire::Status;
 use crate::stream::Stream;
 use shared::address::HostPort;
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::io;
+use std::time::Duration;
+use tokio::net::UdpSocket;
 
 /// Where a client wants to go.
 #[derive(Clone, Copy)]
@@ -29,6 +35,8 @@ pub(super) enum Refusal {
     Chain { name: String, failure: ChainFailure },
     #[error("{target}: {error}")]
     Direct { target: HostPort, error: io::Error },
+    #[error("the service has no target")]
+    NoTarget,
     #[error("no time left")]
     Time,
 }
@@ -41,7 +49,7 @@ impl Refusal {
                 Some(TargetFault::Timeout)
             }
             Refusal::Chain { failure: ChainFailure::Target(fault), .. } => Some(*fault),
-            Refusal::NoChain(_) | Refusal::Chain { .. } => None,
+            Refusal::NoChain(_) | Refusal::NoTarget | Refusal::Chain { .. } => None,
             Refusal::Direct { error, .. } => Some(TargetFault::of_io(error)),
         }
     }
@@ -55,7 +63,7 @@ impl Refusal {
     fn blames_target(&self) -> bool {
         match self {
             Refusal::Direct { .. } | Refusal::Chain { failure: ChainFailure::Target(_), .. } => true,
-            Refusal::NoChain(_) | Refusal::Chain { .. } | Refusal::Time => false,
+            Refusal::NoChain(_) | Refusal::NoTarget | Refusal::Chain { .. } | Refusal::Time => false,
         }
     }
 
@@ -65,20 +73,103 @@ impl Refusal {
     }
 }
 
-/// Finds a way to the goal within the service's limits.
+/// What leads to a target.
+pub(super) trait Way: Sized + Send {
+    /// Through a chain.
+    fn through(through: Through) -> Self;
+
+    /// Without one.
+    fn direct(
+        target: &HostPort,
+        interface: Option<&Interface>,
+        deadline: Duration,
+    ) -> impl Future<Output = io::Result<Self>> + Send;
+}
+
+impl Way for Through {
+    fn through(through: Through) -> Self {
+        through
+    }
+
+    async fn direct(
+        target: &HostPort,
+        interface: Option<&Interface>,
+        deadline: Duration,
+    ) -> io::Result<Self> {
+        let tcp = crate::net::connect(target, interface, deadline).await?;
+        Ok(Through { stream: Stream::Tcp(tcp), open: Vec::new() })
+    }
+}
+
+/// What leads datagrams to a target.
+pub(super) enum DatagramWay {
+    /// A stream that carries them in frames.
+    Framed(Through),
+    /// A socket that is connected to the target.
+    Socket(UdpSocket),
+}
+
+impl Way for DatagramWay {
+    fn through(through: Through) -> Self {
+        DatagramWay::Framed(through)
+    }
+
+    async fn direct(
+        target: &HostPort,
+        interface: Option<&Interface>,
+        deadline: Duration,
+    ) -> io::Result<Self> {
+        crate::datagram::socket::connect(target, interface, deadline).await.map(DatagramWay::Socket)
+    }
+}
+
+/// A way, and the one of the service's targets it leads to, about which there is no verdict yet.
+pub(super) struct Reached<W> {
+    pub(super) way: W,
+    pub(super) target: Option<Attempt>,
+}
+
+/// Finds a way for a connection to the goal within the service's limits.
 pub(super) async fn reach(
     service: &Service,
     goal: Goal<'_>,
     client: &mut Client,
     plane: &Plane,
 ) -> Result<Through, Refusal> {
+    let mut asking = Asking::Connection { client, datagrams: false };
+    let Reached { way, target } = find(service, goal, &mut asking, plane).await?;
+    target.into_iter().for_each(|target| {
+        target.succeed();
+    });
+    Ok(way)
+}
+
+/// Finds a way for datagrams to the goal within the service's limits. That there is one says nothing about the target.
+pub(super) async fn reach_for_datagrams(
+    service: &Service,
+    goal: Goal<'_>,
+    asking: &mut Asking<'_>,
+    plane: &Plane,
+) -> Result<Reached<DatagramWay>, Refusal> {
+    find(service, goal, asking, plane).await
+}
+
+async fn find<W: Way>(
+    service: &Service,
+    goal: Goal<'_>,
+    asking: &mut Asking<'_>,
+    plane: &Plane,
+) -> Result<Reached<W>, Refusal> {
     let total = service.dial_timeout.unwrap_or(plane.options.deadlines.dial);
     let mut budget = Budget::new(&plane.options, total, service.retries);
     let forwarder = match goal {
-        Goal::Asked(target) => return reach_target(service, target, client, plane, &mut budget).await,
+        Goal::Asked(target) => {
+            let way = reach_target(service, target, asking, plane, &mut budget).await?;
+            return Ok(Reached { way, target: None });
+        }
         Goal::Fixed(forwarder) => forwarder,
     };
-    let draw = forwarder.group.draw(client.key, &plane.options.random);
+    let draw = forwarder.group.draw(asking.key(), &plane.options.random);
     let mut tried = BTreeSet::new();
     let mut last = Refusal::Time;
     while let Some(attempt) = forwarder.group.pick(|i| tried.contains(&i), &draw, &plane.options.clock) {
@@ -88,11 +179,8 @@ pub(super) async fn reach(
         tried.insert(attempt.index());
         budget.renew_attempts(service.retries);
         let target = &forwarder.targets[attempt.index()];
-        match reach_target(service, target, client, plane, &mut budget).await {
-            Ok(through) => {
-                attempt.succeed();
-                return Ok(through);
-            }
+        match reach_target(service, target, asking, plane, &mut budget).await {
+            Ok(way) => return Ok(Reached { way, target: Some(attempt) }),
             Err(refusal) if refusal.blames_target() => {
                 attempt.count_failure();
                 if attempt.mark() {
@@ -106,32 +194,33 @@ pub(super) async fn reach(
     Err(last)
 }
 
-async fn reach_target(
+async fn reach_target<W: Way>(
     service: &Service,
     target: &HostPort,
-    client: &mut Client,
+    asking: &mut Asking<'_>,
     plane: &Plane,
     budget: &mut Budget,
-) -> Result<Through, Refusal> {
+) -> Result<W, Refusal> {
     let Some(name) = &service.chain else { return direct(service, target, plane, budget).await };
     // Resolved once: this connection keeps the chain it starts with.
     let Some(chain) = plane.registry.get(name) else { return Err(Refusal::NoChain(name.clone())) };
-    crate::chain::dial::reach(&chain, target, service.interface.as_ref(), client, budget)
+    crate::chain::dial::reach(&chain, target, service.interface.as_ref(), asking, budget)
         .await
+        .map(W::through)
         .map_err(|failure| Refusal::Chain { name: name.clone(), failure })
 }
 
-async fn direct(
+async fn direct<W: Way>(
     service: &Service,
     target: &HostPort,
     plane: &Plane,
     budget: &mut Budget,
-) -> Result<Through, Refusal> {
+) -> Result<W, Refusal> {
     let mut last = Refusal::Time;
     while budget.take() {
         let deadline = plane.options.deadlines.connect.min(budget.left());
-        match crate::net::connect(target, service.interface.as_ref(), deadline).await {
-            Ok(tcp) => return Ok(Through { stream: Stream::Tcp(tcp), open: Vec::new() }),
+        match W::direct(target, service.interface.as_ref(), deadline).await {
+            Ok(way) => return Ok(way),
             Err(error) => last = Refusal::Direct { target: target.clone(), error },
         }
         if !budget.another_round().await {

@@ -12,3 +12,7 @@ mod relay_server;
 mod rig;
 mod services;
 mod swap;
+mod udp;
+mod udp_relay;
+mod udp_rig;
+mod udp_services;

@@ -70,13 +70,12 @@ async fn error_answers() {
     let (down, _held) = refusing();
     let exit = strict().await;
     let to_target = address(target.addr);
-    let cases: [(&str, Vec<u8>, u8); 8] = [
+    let cases: [(&str, Vec<u8>, u8); 7] = [
         ("no credentials", request(1, &[&to_target]), 2),
         ("wrong credentials", request(1, &[USER_WRONG, &to_target]), 2),
         ("no address", request(1, &[USER_PASS]), 1),
         ("empty address", request(1, &[USER_PASS, b"\x02\x00\x04\x03\x00\x00\x00"]), 1),
         ("bind", request(2, &[USER_PASS, &to_target]), 1),
-        ("udp", request(0x81, &[b"\x04\x00\x02\x00\x01", USER_PASS, &to_target]), 1),
         ("target down", request(1, &[USER_PASS, &address(down)]), 6),
         ("no such name", request(1, &[USER_PASS, b"\x02\x00\x0f\x03\x0bx.invalid.y\x00\x50"]), 6),
     ];

@@ -306,7 +306,7 @@ pub(crate) fn fifo(nodes: &[Value]) -> ChainConfig {
     chain(json!({"name": "c", "hops": [{"name": "hop_1", "selector": selector, "nodes": nodes}]}))
 }
 
-fn merge(into: &mut Value, from: Value) {
+pub(crate) fn merge(into: &mut Value, from: Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (key, value) in from {

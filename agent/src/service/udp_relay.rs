@@ -1,0 +1,58 @@
+//! A relay client's datagrams: frames on its connection, one way for all of them.
+
+use super::Service;
+use super::connection::{note, part};
+use super::plane::Plane;
+use super::reach::{DatagramWay, Goal, reach_for_datagrams};
+use crate::chain::asking::Asking;
+use crate::datagram::frame::FrameReader;
+use crate::datagram::pump::{Peer, frames_to, peer_to_frames};
+use crate::datagram::socket::give_up_after;
+use crate::net::within;
+use crate::relay::pump::Client;
+use crate::relay::server::answer;
+use crate::relay::wire::Status;
+use std::io;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long a stream of datagrams may stand still before it counts as dead.
+pub(super) const STILL: Duration = Duration::from_secs(30);
+
+/// Serves a relay client that asked for datagrams, until it ends its connection. Silence ends nothing: how long a
+/// session lasts is decided where it began.
+pub(super) async fn serve(
+    service: &Service,
+    goal: Goal<'_>,
+    mut client: Client,
+    plane: &Plane,
+    stop: &CancellationToken,
+) -> io::Result<()> {
+    let mut asking = Asking::Connection { client: &mut client, datagrams: true };
+    let reached = match reach_for_datagrams(service, goal, &mut asking, plane).await {
+        Ok(reached) => reached,
+        Err(refusal) => {
+            note(service, &refusal, plane);
+            return part(client, refusal.status(), plane).await;
+        }
+    };
+    within(plane.options.deadlines.handshake, answer(client.stream(), Status::Ok)).await?;
+    match reached.way {
+        // Frames on both sides: nothing has to be understood.
+        DatagramWay::Framed(through) => {
+            let _open = through.open;
+            client.pump(through.stream, stop).await
+        }
+        DatagramWay::Socket(socket) => {
+            let (stream, early) = client.into_parts();
+            give_up_after(stream.tcp(), STILL);
+            let (mut from_client, mut to_client) = tokio::io::split(stream);
+            let peer = Peer::new(socket);
+            tokio::select! {
+                ended = frames_to(&mut from_client, FrameReader::new(early), &peer, |_| {}) => ended,
+                ended = peer_to_frames(&peer, &mut to_client) => ended,
+                () = stop.cancelled() => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "stopped")),
+            }
+        }
+    }
+}
