@@ -61,6 +61,9 @@ pub struct RunArgs {
     /// Folder of the last accepted configuration.
     #[arg(long, env = "EXITPILOT_AGENT_STATE_DIR", default_value = "/var/lib/exitpilot-agent")]
     pub state_dir: PathBuf,
+    /// Let the panel write probes that run commands on this machine, as the user of the agent.
+    #[arg(long, env = "EXITPILOT_AGENT_ALLOW_PROBE_COMMANDS")]
+    pub allow_probe_commands: bool,
 }
 
 /// Form of the log.
@@ -114,6 +117,7 @@ mod tests {
         let cli = parse("exitpilot-agent run --panel panel.example:6365 --secret 00ff --log json").unwrap();
         assert_eq!(cli.log, LogForm::Json);
         let Some(Action::Run(args)) = cli.command else { panic!("not run") };
+        assert!(!args.allow_probe_commands, "only when asked for");
         assert_eq!(args.secret().unwrap(), Secret::new("00ff").unwrap());
         let cli = parse("exitpilot-agent -C gost.yaml").unwrap();
         assert!(cli.command.is_none() && cli.config.is_some());

@@ -21,6 +21,8 @@ pub struct DaemonOptions {
     pub state_dir: PathBuf,
     /// The panel.
     pub link: LinkOptions,
+    /// Whether the panel may write probes that run commands.
+    pub allow_commands: bool,
 }
 
 /// Runs until `stop`: loads the state, so that traffic flows without the panel, then connects.
@@ -29,7 +31,7 @@ pub struct DaemonOptions {
 pub async fn run(options: DaemonOptions, stop: CancellationToken) -> anyhow::Result<()> {
     let (clock, random) = (options.link.clock.clone(), options.link.random.clone());
     let folder = StateFolder::open(&options.state_dir)?;
-    let runtime = new_runtime(&clock, &random);
+    let runtime = new_runtime(&clock, &random, options.allow_commands);
     let mut loaded = folder.load();
     if let Loaded::Config(config) = &loaded
         && let Err(error) = runtime.apply(Change::Load(config.clone())).await
@@ -72,6 +74,7 @@ pub async fn run(options: DaemonOptions, stop: CancellationToken) -> anyhow::Res
 }
 
 /// A data plane with the same time and randomness as the link.
-pub(crate) fn new_runtime(clock: &Clock, random: &Random) -> Runtime {
-    Runtime::new(RuntimeOptions { clock: clock.clone(), random: random.clone(), ..RuntimeOptions::default() })
+pub(crate) fn new_runtime(clock: &Clock, random: &Random, allow_commands: bool) -> Runtime {
+    let (clock, random) = (clock.clone(), random.clone());
+    Runtime::new(RuntimeOptions { clock, random, allow_commands, ..RuntimeOptions::default() })
 }

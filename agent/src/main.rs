@@ -4,6 +4,7 @@ use agent::cli::{Action, Cli, LogForm, RunArgs, completion};
 use agent::clock::{Clock, Random};
 use agent::daemon::{self, DaemonOptions};
 use agent::link::{LinkOptions, Timings};
+use agent::runtime::Runtime;
 use agent::standalone;
 use anyhow::Context as _;
 use clap::Parser as _;
@@ -30,6 +31,9 @@ fn start(cli: Cli) -> anyhow::Result<()> {
     match (cli.command, cli.config) {
         (Some(Action::Check { config }), _) => {
             let checked = standalone::checked(&config)?;
+            for warning in Runtime::warnings(&checked) {
+                writeln!(std::io::stderr(), "warning: {warning}")?;
+            }
             let (services, chains) = (checked.services.len(), checked.chains.len());
             writeln!(std::io::stdout(), "ok: {services} services, {chains} chains")?;
             Ok(())
@@ -56,7 +60,8 @@ fn run(args: RunArgs) -> anyhow::Result<()> {
         clock: Clock::system(),
         random: Random::system(),
     };
-    let options = DaemonOptions { state_dir: args.state_dir, link };
+    let options =
+        DaemonOptions { state_dir: args.state_dir, link, allow_commands: args.allow_probe_commands };
     in_runtime(|stop, mut hangups| async move {
         let hangup = async {
             // Without a file there is nothing to read again; the signal must not end the agent either.

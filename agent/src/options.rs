@@ -50,4 +50,7 @@ pub struct RuntimeOptions {
     /// Sessions of datagrams of all services together; datagrams that would begin another are dropped. `None`: what the
     /// limit on open files allows, at most 65,536.
     pub session_limit: Option<usize>,
+    /// Whether probes may run commands of this machine. Whoever writes the configuration could then do everything that
+    /// the agent may: for configurations of the machine's own operator, or if that one allowed it.
+    pub allow_commands: bool,
 }

@@ -345,6 +345,32 @@ pub struct ChainNodeReport {
     pub failures: u64,
     /// Left out now because of failures.
     pub marked: bool,
+    /// What its last probe has found, if it is probed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<ProbeReport>,
+}
+
+/// The last probe of a node, and what came before it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ProbeReport {
+    /// Whether the node was found working.
+    pub ok: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How long it took, in milliseconds; of a failed one, until it failed.
+    pub latency_ms: f64,
+    /// Moving average of the successful ones, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average_ms: Option<f64>,
+    /// How long ago it ended, in milliseconds.
+    pub age_ms: u64,
+    /// Failures in a row.
+    pub failures: u32,
+    /// How many there were.
+    pub probes: u64,
 }
 
 /// Key of a service in [`Hello::digests`].

@@ -110,12 +110,12 @@ pub struct Through {
 }
 
 /// Why one path gave no connection.
-struct PathFailure {
-    hop: usize,
-    cause: Cause,
+pub(super) struct PathFailure {
+    pub(super) hop: usize,
+    pub(super) cause: Cause,
 }
 
-enum Cause {
+pub(super) enum Cause {
     /// Connect or handshake, or an answer that blames the node. Another way to the node may work.
     Node {
         error: String,
@@ -142,7 +142,7 @@ impl std::fmt::Display for Cause {
 
 /// How long a node's answer is waited for. A node behind which others are tried needs longer than one attempt takes.
 #[derive(Clone, Copy)]
-enum Patience {
+pub(super) enum Patience {
     /// As long as its stage has, since another way is waiting.
     Stage,
     /// All the time that is left: there is no other way.
@@ -234,6 +234,19 @@ async fn through(
     asking: &mut Asking<'_>,
     (budget, patience): (&Budget, Patience),
 ) -> Result<Up, PathFailure> {
+    let stream = approach(nodes, interface, (budget, patience)).await?;
+    let hop = nodes.len() - 1;
+    ask_last(stream, nodes[hop], target, asking, (budget, patience))
+        .await
+        .map_err(|cause| PathFailure { hop, cause })
+}
+
+/// Goes one path to its last node, up to the handshake with it.
+pub(super) async fn approach(
+    nodes: &[&Node],
+    interface: Option<&Interface>,
+    (budget, patience): (&Budget, Patience),
+) -> Result<Stream, PathFailure> {
     let deadlines = budget.options.deadlines;
     let (mut stream, mut before): (Option<Stream>, Option<&Node>) = (None, None);
     for (hop, node) in nodes.iter().enumerate() {
@@ -261,13 +274,8 @@ async fn through(
         stream = Some(up);
         before = Some(node);
     }
-    let (Some(stream), Some(last)) = (stream, before) else {
-        // Walks hand out no empty paths; were there one, it leads nowhere.
-        return Err(PathFailure { hop: 0, cause: Cause::Hurried { error: "empty path".into() } });
-    };
-    ask_last(stream, last, target, asking, (budget, patience))
-        .await
-        .map_err(|cause| PathFailure { hop: nodes.len() - 1, cause })
+    // Walks hand out no empty paths; were there one, it leads nowhere.
+    stream.ok_or_else(|| PathFailure { hop: 0, cause: Cause::Hurried { error: "empty path".into() } })
 }
 
 /// Whose fault it is that a node gave no connection to the next one.

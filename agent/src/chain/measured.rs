@@ -1,6 +1,7 @@
 //! What the probes of a node have found.
 
 use super::select::Latency;
+use shared::link::ProbeReport;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,7 +18,14 @@ pub struct Measured {
     /// For selection, which must not wait for a lock.
     last: AtomicU64,
     /// Locked for a few instructions at a time.
-    record: Mutex<Option<ProbeRecord>>,
+    record: Mutex<Record>,
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    /// How often everything was forgotten.
+    epoch: u64,
+    last: Option<ProbeRecord>,
 }
 
 /// The last probe, and what came before it.
@@ -37,17 +45,42 @@ pub struct ProbeRecord {
     pub probes: u64,
 }
 
+impl ProbeRecord {
+    /// For others to see.
+    pub fn report(&self, now_ms: u64) -> ProbeReport {
+        let ms = |us: u64| us as f64 / 1000.0;
+        ProbeReport {
+            ok: self.error.is_none(),
+            error: self.error.clone(),
+            latency_ms: ms(self.latency_us),
+            average_ms: self.average_us.map(ms),
+            age_ms: now_ms.saturating_sub(self.at_ms),
+            failures: self.failures,
+            probes: self.probes,
+        }
+    }
+}
+
 impl Measured {
-    fn record(&self) -> MutexGuard<'_, Option<ProbeRecord>> {
-        // Always whole: it is replaced in one piece.
+    fn record(&self) -> MutexGuard<'_, Record> {
+        // Always whole: its parts are replaced in one piece.
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a probe that ended at `now_ms` and took `took`.
-    pub fn note(&self, outcome: Result<(), String>, took: Duration, now_ms: u64) {
+    /// What a probe that begins now is to be noted with.
+    pub fn epoch(&self) -> u64 {
+        self.record().epoch
+    }
+
+    /// Notes a probe that ended at `now_ms` and took `took`; false, and nothing, if everything was forgotten since the
+    /// `epoch` in which it began.
+    pub fn note(&self, epoch: u64, outcome: Result<(), String>, took: Duration, now_ms: u64) -> bool {
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).min(FAILED - 2);
         let mut record = self.record();
-        let before = record.take();
+        if record.epoch != epoch {
+            return false;
+        }
+        let before = record.last.take();
         let (average, failures, probes) =
             before.map_or((None, 0, 0), |before| (before.average_us, before.failures, before.probes));
         let success = outcome.is_ok();
@@ -56,7 +89,7 @@ impl Measured {
             (Some(average), true) => Some(average - average / SMOOTHING + took_us / SMOOTHING),
             (average, false) => average,
         };
-        *record = Some(ProbeRecord {
+        record.last = Some(ProbeRecord {
             error: outcome.err(),
             latency_us: took_us,
             average_us: average,
@@ -65,11 +98,13 @@ impl Measured {
             probes: probes.saturating_add(1),
         });
         self.last.store(if success { took_us + 1 } else { FAILED }, Ordering::Release);
+        true
     }
 
     /// Forgets everything: what was measured is no longer what is asked for.
     pub fn forget(&self) {
-        *self.record() = None;
+        let mut record = self.record();
+        *record = Record { epoch: record.epoch + 1, last: None };
         self.last.store(UNKNOWN, Ordering::Release);
     }
 
@@ -84,7 +119,7 @@ impl Measured {
 
     /// The last probe, if there was one.
     pub fn last(&self) -> Option<ProbeRecord> {
-        self.record().clone()
+        self.record().last.clone()
     }
 }
 
@@ -96,26 +131,27 @@ mod tests {
     fn the_last_sample_and_the_average() {
         let measured = Measured::default();
         assert_eq!((measured.latency(), measured.last()), (Latency::Unknown, None));
-        measured.note(Ok(()), Duration::from_millis(80), 5);
+        measured.note(0, Ok(()), Duration::from_millis(80), 5);
         assert_eq!(measured.last().unwrap().average_us, Some(80_000), "begins at the first sample");
-        measured.note(Ok(()), Duration::from_millis(160), 6);
+        measured.note(0, Ok(()), Duration::from_millis(160), 6);
         let last = measured.last().unwrap();
         assert_eq!((last.latency_us, last.average_us), (160_000, Some(90_000)));
         assert_eq!(measured.latency(), Latency::Micros(160_000));
 
         for failures in 1..3 {
-            measured.note(Err("refused".into()), Duration::from_millis(1), 7);
+            measured.note(0, Err("refused".into()), Duration::from_millis(1), 7);
             assert_eq!(measured.latency(), Latency::Failed);
             assert_eq!(measured.last().unwrap().failures, failures);
         }
         let last = measured.last().unwrap();
         assert_eq!((last.average_us, last.error.as_deref(), last.probes), (Some(90_000), Some("refused"), 4));
-        measured.note(Ok(()), Duration::ZERO, 8);
+        measured.note(0, Ok(()), Duration::ZERO, 8);
         assert_eq!(measured.latency(), Latency::Micros(0));
         assert_eq!(measured.last().unwrap().failures, 0);
-        measured.note(Ok(()), Duration::MAX, 9);
+        measured.note(0, Ok(()), Duration::MAX, 9);
         assert!(matches!(measured.latency(), Latency::Micros(_)), "no value is taken for another thing");
         measured.forget();
+        assert!(!measured.note(0, Ok(()), Duration::ZERO, 10), "began before everything was forgotten");
         assert_eq!((measured.latency(), measured.last()), (Latency::Unknown, None));
     }
 }

@@ -11,6 +11,7 @@ pub mod marks;
 pub mod measured;
 pub mod node;
 pub mod policy;
+pub mod probe;
 pub mod select;
 pub mod state;
 mod walk;
@@ -19,6 +20,8 @@ use crate::metadata::{ConfigError, MetadataReader};
 use crate::net::Interface;
 use group::{Group, MemberConfig};
 use node::Node;
+use probe::refuse_commands;
+use probe::tasks::{Place, Probed};
 use shared::gost::{ChainConfig, HopConfig};
 use shared::link::{ChainNodeReport, ChainReport};
 use state::NodeState;
@@ -62,6 +65,44 @@ impl Chain {
         Ok(Self { config: config.clone(), hops })
     }
 
+    /// The nodes that are to be probed.
+    pub fn probed(&self) -> Vec<Probed> {
+        let name = &self.config.name;
+        let of_hop = |hop: &Hop| -> Vec<Probed> {
+            let probed = |(i, node): (usize, &Node)| {
+                Some(Probed {
+                    state: hop.group.state(i).clone(),
+                    probe: node.probe.clone()?,
+                    rule: hop.group.rule(i),
+                    name: format!("{name}: {} ({})", node.config.name, node.config.addr),
+                    place: Place::Node(name.clone()),
+                })
+            };
+            hop.nodes.iter().enumerate().filter_map(probed).collect()
+        };
+        self.hops.iter().flat_map(of_hop).collect()
+    }
+
+    /// Refuses probes that run commands.
+    pub fn refuse_commands(config: &ChainConfig) -> Result<(), ConfigError> {
+        let probes = config.hops.iter().enumerate().flat_map(|(hop, h)| {
+            let path = move |node| format!("chain {}: hops[{hop}].nodes[{node}].probe", config.name);
+            h.members().iter().enumerate().map(move |(i, node)| (path(i), node.probe.as_ref()))
+        });
+        refuse_commands(probes)
+    }
+
+    /// What is allowed and yet doubtful.
+    pub fn warnings(&self) -> Vec<String> {
+        self.probed()
+            .iter()
+            .filter_map(|probed| {
+                let warning = probed.probe.warning(probed.rule.fail_timeout_ms)?;
+                Some(format!("chain {}: {warning}", probed.name))
+            })
+            .collect()
+    }
+
     /// Marks and counters of the last hop's nodes.
     pub fn report(&self, now_ms: u64) -> ChainReport {
         let nodes = self.hops.last().map_or_else(Vec::new, |hop| hop.report(now_ms));
@@ -94,9 +135,6 @@ impl Hop {
             if !names.insert(&node.name) {
                 return Err(ConfigError::new(path + ".name", format!("{} is there twice", node.name)));
             }
-            if node.probe.is_some() {
-                return Err(ConfigError::new(path + ".probe", "is not supported yet"));
-            }
             nodes.push(Node::build(&path, node)?);
         }
         let states = inherited_states(&nodes, previous);
@@ -115,7 +153,8 @@ impl Hop {
             .iter()
             .enumerate()
             .map(|(i, node)| {
-                let counters = self.group.state(i).counters();
+                let state = self.group.state(i);
+                let counters = state.counters();
                 ChainNodeReport {
                     name: node.config.name.clone(),
                     addr: node.config.addr.clone(),
@@ -123,6 +162,7 @@ impl Hop {
                     open: counters.open,
                     failures: counters.failures,
                     marked: self.group.is_marked(i, now_ms),
+                    probe: state.measured.last().map(|probe| probe.report(now_ms)),
                 }
             })
             .collect()

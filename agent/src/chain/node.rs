@@ -1,12 +1,14 @@
 //! One node of a hop: where it is, how it is dialled, what is spoken to it.
 
 use super::connector::Connector;
+use super::probe::Probe;
 use crate::metadata::{ConfigError, MetadataReader};
 use crate::stream::Stream;
 use crate::tls::TlsClient;
 use shared::address::HostPort;
 use shared::gost::ChainNodeConfig;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A node that can be dialled.
@@ -19,6 +21,8 @@ pub struct Node {
     pub transport: Transport,
     /// What is spoken to it.
     pub connector: Connector,
+    /// How it is seen whether it works.
+    pub probe: Option<Arc<Probe>>,
 }
 
 /// What lies between TCP and the connector.
@@ -39,7 +43,13 @@ impl Node {
     pub fn build(path: &str, config: &ChainNodeConfig) -> Result<Self, ConfigError> {
         let wrong = |field: &str, reason: String| ConfigError::new(format!("{path}.{field}"), reason);
         let addr = HostPort::parse(&config.addr).map_err(|error| wrong("addr", error.to_string()))?;
+        let probe = config
+            .probe
+            .as_ref()
+            .map(|probe| Probe::build(&format!("{path}.probe"), probe, Some(&addr)).map(Arc::new))
+            .transpose()?;
         Ok(Self {
+            probe,
             transport: transport(path, config, &addr)?,
             connector: Connector::build(&format!("{path}.connector"), &config.connector)?,
             addr,

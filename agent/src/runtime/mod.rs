@@ -129,6 +129,11 @@ impl Runtime {
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
+    /// What is allowed in a valid document and yet doubtful.
+    pub fn warnings(config: &GostConfig) -> Vec<String> {
+        validate::warnings(config)
+    }
+
     /// Validated completely before anything changes; an error leaves everything as it was.
     pub async fn apply(&self, change: Change) -> Result<(), ApplyError> {
         let (answer, answered) = oneshot::channel();

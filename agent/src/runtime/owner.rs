@@ -3,6 +3,7 @@
 use super::entry::{Built, Entry, Plan, Socket, State, listen_error};
 use super::{ApplyError, Change, View};
 use crate::chain::Chain;
+use crate::chain::probe::tasks::ProbeTasks;
 use crate::limit::{LimitKind, limiters};
 use crate::metadata::ConfigError;
 use crate::net::ListenAddress;
@@ -33,11 +34,18 @@ pub(super) struct Owner {
     /// Chains loaded at start and not understood, with the reason; kept, since another version may understand them. The
     /// others are in the registry.
     invalid_chains: BTreeMap<String, (ChainConfig, String)>,
+    probes: ProbeTasks,
 }
 
 impl Owner {
     pub(super) fn new(plane: Arc<Plane>, view: Arc<ArcSwap<View>>) -> Self {
-        Self { plane, view, services: BTreeMap::new(), invalid_chains: BTreeMap::new() }
+        Self {
+            plane,
+            view,
+            services: BTreeMap::new(),
+            invalid_chains: BTreeMap::new(),
+            probes: ProbeTasks::default(),
+        }
     }
 
     /// Works until the runtime is shut down or forgotten.
@@ -94,6 +102,7 @@ impl Owner {
             Change::DeleteChain(name) => {
                 self.plane.registry.remove(&name);
                 self.invalid_chains.remove(&name);
+                self.probes.follow(&chain_key(&name), Vec::new(), &self.plane);
                 Ok(())
             }
             Change::AddLimiter(kind, config) => {
@@ -118,7 +127,14 @@ impl Owner {
         let registry = &self.plane.registry;
         let previous = registry.get(&config.name);
         if previous.as_ref().is_none_or(|chain| chain.config != *config) {
-            registry.put(Chain::build(config, previous.as_deref())?);
+            let chain = Chain::build(config, previous.as_deref())?;
+            if !self.plane.options.allow_commands {
+                Chain::refuse_commands(config)?;
+            }
+            chain.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+            let probed = chain.probed();
+            registry.put(chain);
+            self.probes.follow(&chain_key(&config.name), probed, &self.plane);
             self.invalid_chains.remove(&config.name);
         }
         Ok(())

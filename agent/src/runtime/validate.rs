@@ -57,6 +57,12 @@ pub(super) fn problems(config: &GostConfig) -> Vec<String> {
     problems
 }
 
+/// What is doubtful about a document, in its order. What is wrong is not told again.
+pub(super) fn warnings(config: &GostConfig) -> Vec<String> {
+    let chains = config.chains.iter().filter_map(|chain| Chain::build(chain, None).ok());
+    chains.flat_map(|chain| chain.warnings()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

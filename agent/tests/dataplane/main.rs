@@ -5,8 +5,9 @@
 mod carry;
 mod failover;
 mod interop;
-mod plain;
 mod limits;
+mod plain;
+mod probes;
 mod refuse;
 mod relay_server;
 mod rig;

@@ -288,7 +288,11 @@ async fn a_panel_behind_tls_must_show_a_trusted_certificate() {
     agent.stop().await;
 
     std::fs::write(&ca_file, "no certificate").unwrap();
-    let options = agent::daemon::DaemonOptions { state_dir: state.path().join("c"), link: options };
+    let options = agent::daemon::DaemonOptions {
+        state_dir: state.path().join("c"),
+        link: options,
+        allow_commands: false,
+    };
     let error = agent::daemon::run(options, Default::default()).await.unwrap_err();
     assert!(error.to_string().contains("ca.pem"), "{error}");
 }

@@ -45,7 +45,10 @@ impl Agent {
 
     pub(crate) fn start_with(link: LinkOptions, state: &Path) -> Self {
         let stop = CancellationToken::new();
-        let task = tokio::spawn(run(DaemonOptions { state_dir: state.to_owned(), link }, stop.clone()));
+        let task = tokio::spawn(run(
+            DaemonOptions { state_dir: state.to_owned(), link, allow_commands: false },
+            stop.clone(),
+        ));
         Self { stop, task }
     }
 

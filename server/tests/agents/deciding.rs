@@ -362,6 +362,7 @@ async fn real_use_is_shown_per_exit() {
         open,
         failures: 1,
         marked: false,
+        probe: None,
     };
     let nodes =
         vec![node(world.relay(example.tunnel, example.exits[1]).await, 3), node("203.0.113.1:1".into(), 9)];
