@@ -16,6 +16,11 @@ impl ClientKey {
         Self { named: Some(crc32fast::hash(text.as_bytes())), ..self }
     }
 
+    /// The address of the client.
+    pub fn ip(self) -> IpAddr {
+        self.ip
+    }
+
     /// CRC-32 (IEEE) of the text, or of the address as text, without port: GOST's hash sources.
     pub fn checksum(self) -> u32 {
         self.named.unwrap_or_else(|| client_hash(self.ip))

@@ -4,5 +4,6 @@
 
 pub mod frame;
 pub mod inbox;
+pub mod listener;
 pub mod pump;
 pub mod socket;

@@ -7,8 +7,6 @@ use crate::net::within;
 use std::cell::RefCell;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::UdpSocket;
@@ -36,25 +34,6 @@ pub trait Deliver: Send + Sync {
 
     /// Waits for room.
     fn room(&self) -> impl Future<Output = io::Result<()>> + Send;
-}
-
-/// A client of a socket that many share.
-#[derive(Clone, Debug)]
-pub struct ToClient {
-    /// Shared.
-    pub socket: Arc<UdpSocket>,
-    /// The client.
-    pub client: SocketAddr,
-}
-
-impl Deliver for ToClient {
-    fn try_deliver(&self, datagram: &[u8]) -> io::Result<()> {
-        self.socket.try_send_to(datagram, self.client).map(|_| ())
-    }
-
-    fn room(&self) -> impl Future<Output = io::Result<()>> + Send {
-        self.socket.writable()
-    }
 }
 
 /// A target at the other end of a socket of its own.

@@ -6,6 +6,7 @@
 
 pub mod bucket;
 pub mod count;
+pub mod datagrams;
 pub mod limited;
 pub mod rules;
 pub mod traffic;

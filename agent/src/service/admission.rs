@@ -3,6 +3,7 @@
 use super::Service;
 use super::plane::Plane;
 use crate::limit::count::{Counted, Full};
+use crate::limit::datagrams::Policed;
 use crate::limit::limited::Limited;
 use crate::limit::names;
 use crate::limit::traffic::TrafficLimiter;
@@ -63,6 +64,11 @@ pub(super) fn admit(service: &Service, ip: IpAddr, plane: &Plane) -> Result<Admi
 }
 
 impl Admitted {
+    /// The limits of a flow of datagrams, if there are any.
+    pub(super) fn police(&self, plane: &Plane) -> Option<Policed> {
+        Policed::new(&self.traffic, self.ip, &plane.options.clock)
+    }
+
     /// Puts the connection under the limits; without any it stays what it is.
     pub(super) fn limit(&self, stream: Stream, plane: &Plane) -> Stream {
         if self.traffic.is_empty() {

@@ -3,12 +3,13 @@
 use super::connection;
 use super::plane::Plane;
 use super::{Service, Transport, udp};
+use crate::datagram::listener::DatagramListener;
 use crate::net::ListenAddress;
 use arc_swap::ArcSwap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, UdpSocket};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -23,7 +24,7 @@ pub enum Bound {
     /// For connections.
     Connections(TcpListener),
     /// For datagrams.
-    Datagrams(UdpSocket),
+    Datagrams(DatagramListener),
 }
 
 impl Bound {
@@ -49,7 +50,7 @@ impl Service {
     /// Opens what this service listens on at exactly this address.
     pub fn bind_at(&self, address: SocketAddr) -> std::io::Result<Bound> {
         if self.takes_datagrams() {
-            crate::datagram::socket::listen_on(address).map(Bound::Datagrams)
+            DatagramListener::bind(address).map(Bound::Datagrams)
         } else {
             crate::net::listen_on(address).map(Bound::Connections)
         }

@@ -5,6 +5,7 @@
 //! session's [`Deliver`].
 
 use super::Service;
+use super::admission::admit;
 use super::connection::note;
 use super::plane::{LogGate, Plane};
 use super::reach::{DatagramWay, Goal, Reached, Refusal, reach_for_datagrams};
@@ -18,8 +19,11 @@ use crate::datagram::frame::FrameReader;
 use crate::datagram::inbox::{Inbox, InboxLimits};
 use crate::datagram::pump::{Deliver, Peer, deliver, frames_to, inbox_to_frames, peer_to};
 use crate::datagram::socket::give_up_after;
+use crate::limit::datagrams::Policed;
+use crate::limit::traffic::Direction;
 use shared::address::HostPort;
 use std::collections::HashMap;
+use std::future::Future;
 use std::hash::Hash;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -76,6 +80,7 @@ struct Session {
     inbox: Inbox,
     /// [`Clock::now_ms`] of the last datagram in either direction.
     last_ms: AtomicU64,
+    policed: Option<Policed>,
 }
 
 /// Why a session ended.
@@ -121,7 +126,9 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Sessions<K> {
         };
         match found {
             Some(session) => {
-                if !session.inbox.put(datagram) {
+                if !session.permits(Direction::Input, datagram) {
+                    self.drop_one("traffic limit");
+                } else if !session.inbox.put(datagram) {
                     self.drop_one("a session's queue is full");
                 }
             }
@@ -146,14 +153,24 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Sessions<K> {
         let Some(opening) = Opening::take(self, beginning.options.opening) else {
             return self.drop_one("too many new sessions at once");
         };
-        let inbox = Inbox::new(beginning.options.inbox);
-        let session = Arc::new(Session { inbox, last_ms: AtomicU64::new(now_ms) });
+        let admitted = match admit(&beginning.service, beginning.client.ip(), &self.plane) {
+            Ok(admitted) => admitted,
+            Err(denied) => return self.drop_one(&denied.to_string()),
+        };
+        let session = Arc::new(Session {
+            inbox: Inbox::new(beginning.options.inbox),
+            last_ms: AtomicU64::new(now_ms),
+            policed: admitted.police(&self.plane),
+        });
+        if !session.permits(Direction::Input, datagram) {
+            return self.drop_one("traffic limit");
+        }
         self.table().insert(key.clone(), session.clone());
         let listed = Listed { sessions: self.clone(), key: key.clone(), session };
         let first = datagram.to_vec();
         self.tasks.spawn(async move {
             run(&listed, &beginning, first, opening).await;
-            drop(slot);
+            drop((slot, admitted));
         });
     }
 
@@ -214,7 +231,38 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Drop for Listed<K> {
     }
 }
 
+/// Takes what comes back, as far as the session's limits permit.
+struct Limited<'a, D> {
+    to: &'a D,
+    session: &'a Session,
+    dropped: &'a Plane,
+}
+
+impl<D: Deliver> Deliver for Limited<'_, D> {
+    fn try_deliver(&self, datagram: &[u8]) -> io::Result<()> {
+        if !self.session.permits(Direction::Output, datagram) {
+            self.dropped.count_dropped();
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        let outcome = self.to.try_deliver(datagram);
+        if outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+            && let Some(policed) = &self.session.policed
+        {
+            policed.give_back(Direction::Output, datagram.len());
+        }
+        outcome
+    }
+
+    fn room(&self) -> impl Future<Output = io::Result<()>> + Send {
+        self.to.room()
+    }
+}
+
 impl Session {
+    fn permits(&self, direction: Direction, datagram: &[u8]) -> bool {
+        self.policed.as_ref().is_none_or(|policed| policed.permits(direction, datagram.len()))
+    }
+
     fn idle(&self, clock: &Clock) -> Duration {
         Duration::from_millis(clock.now_ms().saturating_sub(self.last_ms.load(Ordering::Relaxed)))
     }
@@ -295,6 +343,7 @@ async fn carry<K: Hash + Eq + Clone + Send + Sync + 'static, D: Deliver>(
     let clock = &listed.sessions.plane.options.clock;
     session.touch(clock);
     let doubt = Doubt(Mutex::new(target));
+    let to = Limited { to: &beginning.to, session, dropped: &listed.sessions.plane };
     let answered = Notify::new();
     let seen = |_| {
         session.touch(clock);
@@ -305,7 +354,7 @@ async fn carry<K: Hash + Eq + Clone + Send + Sync + 'static, D: Deliver>(
     };
     let carried = async {
         match way {
-            DatagramWay::Framed(through) => framed(session, through, &beginning.to, seen).await,
+            DatagramWay::Framed(through) => framed(session, through, &to, seen).await,
             DatagramWay::Socket(socket) => {
                 let peer = Arc::new(Peer::new(socket));
                 // Waits until the new socket is known to have room, so that those which follow need not.
@@ -313,7 +362,7 @@ async fn carry<K: Hash + Eq + Clone + Send + Sync + 'static, D: Deliver>(
                 drop(first);
                 session.inbox.attach(peer.clone());
                 tokio::select! {
-                    ended = peer_to(&peer, &beginning.to, seen) => End::Way(ended),
+                    ended = peer_to(&peer, &to, seen) => End::Way(ended),
                     () = doubt.confirmed(&peer, &beginning.service) => End::TargetRefuses,
                 }
             }

@@ -5,15 +5,13 @@ use super::Transport;
 use super::plane::Plane;
 use super::sessions::{Beginning, SessionOptions, Sessions};
 use crate::datagram::inbox::InboxLimits;
-use crate::datagram::pump::ToClient;
+use crate::datagram::listener::{DatagramClient, DatagramListener};
 use crate::metadata::{ConfigError, MetadataReader};
 use arc_swap::ArcSwap;
 use shared::gost::ListenerConfig;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::UdpSocket;
 use tokio_util::sync::CancellationToken;
 
 /// GOST's default.
@@ -70,19 +68,19 @@ pub(super) fn options(path: &str, listener: &ListenerConfig) -> Result<SessionOp
 /// Receives until `stop`. `connections` ends the sessions, and so does the end of this: their answers leave through the same
 /// socket, which is closed afterwards.
 pub(super) async fn receive(
-    socket: UdpSocket,
+    listener: DatagramListener,
     service: Arc<ArcSwap<Service>>,
     stop: CancellationToken,
     connections: CancellationToken,
     plane: Arc<Plane>,
 ) {
-    let socket = Arc::new(socket);
+    let listener = Arc::new(listener);
     let sessions = Sessions::new(plane, connections.child_token());
     let mut buffer = vec![0; LARGEST];
     let receiving = async {
         loop {
-            let ready = socket.readable().await;
-            let outcome = ready.and_then(|()| batch(&socket, &service, &sessions, &mut buffer));
+            let ready = listener.readable().await;
+            let outcome = ready.and_then(|()| batch(&listener, &service, &sessions, &mut buffer));
             if let Err(error) = outcome {
                 tracing::warn!(service = service.load().name, %error, "receive failed");
                 tokio::time::sleep(PAUSE).await;
@@ -99,13 +97,13 @@ pub(super) async fn receive(
 
 /// Passes on what is there.
 fn batch(
-    socket: &Arc<UdpSocket>,
+    listener: &Arc<DatagramListener>,
     service: &ArcSwap<Service>,
-    sessions: &Arc<Sessions<SocketAddr>>,
+    sessions: &Arc<Sessions<DatagramClient>>,
     buffer: &mut [u8],
 ) -> io::Result<()> {
     for _ in 0..BATCH {
-        let (len, client) = match socket.try_recv_from(buffer) {
+        let (len, client) = match listener.try_receive(buffer) {
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
             Err(error) => return Err(error),
@@ -114,8 +112,8 @@ fn batch(
             let service = service.load_full();
             // Otherwise the service is becoming one for connections in this moment.
             let Transport::Udp(options) = service.transport else { return None };
-            let to = ToClient { socket: socket.clone(), client };
-            Some(Beginning { service, options, target: None, client: client.ip().into(), to })
+            let to = listener.answers(client);
+            Some(Beginning { service, options, target: None, client: client.addr.ip().into(), to })
         });
     }
     Ok(())

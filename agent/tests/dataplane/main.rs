@@ -14,6 +14,7 @@ mod rig;
 mod services;
 mod swap;
 mod udp;
+mod udp_limits;
 mod udp_relay;
 mod udp_rig;
 mod udp_services;

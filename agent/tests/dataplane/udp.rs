@@ -303,3 +303,20 @@ async fn options_of_the_listener() {
         assert_eq!(config(handler, listener).unwrap_err(), [format!("service u: handler.type: {reason}")]);
     }
 }
+
+#[tokio::test]
+async fn answers_come_from_the_address_that_was_asked() {
+    let target = UdpTarget::start().await;
+    let entry = UdpEntry::direct(&[target.addr], json!({"addr": "[::]:0"})).await;
+    let port = entry.addr.port();
+    // A connected socket hears nobody else.
+    for ip in ["127.0.0.1", "127.0.0.5", "::1"] {
+        let client = if ip == "::1" {
+            UdpSocket::bind("[::1]:0").await.unwrap()
+        } else {
+            UdpSocket::bind("127.0.0.1:0").await.unwrap()
+        };
+        client.connect((ip, port)).await.unwrap();
+        UdpClient(client).echo(ip.as_bytes()).await;
+    }
+}
