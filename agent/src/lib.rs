@@ -17,6 +17,7 @@ pub mod metadata;
 pub mod net;
 pub mod options;
 pub mod probe;
+pub mod proxy;
 pub mod registry;
 pub mod relay;
 pub mod runtime;

@@ -4,6 +4,7 @@ use super::asking::Wanted;
 use super::fault::AskError;
 use crate::datagram::frame;
 use crate::metadata::{ConfigError, MetadataReader};
+use crate::proxy::{http, socks5};
 use crate::relay::client::Unanswered;
 use crate::relay::wire::datagram_request;
 use crate::stream::Stream;
@@ -25,6 +26,20 @@ pub enum Connector {
         /// Wait for the node's answer before anything else. Without it, a node may hold its answer until the target
         /// speaks, and payload must not wait for that.
         nodelay: bool,
+        /// Replaces the general deadline of the answer.
+        timeout: Option<Duration>,
+    },
+    /// SOCKS5.
+    Socks5 {
+        /// Offered.
+        auth: Option<Auth>,
+        /// Replaces the general deadline of the answer.
+        timeout: Option<Duration>,
+    },
+    /// HTTP's `CONNECT`.
+    Http {
+        /// Sent along.
+        auth: Option<Auth>,
         /// Replaces the general deadline of the answer.
         timeout: Option<Duration>,
     },
@@ -60,6 +75,18 @@ impl Connector {
                 }
                 Ok(Self::Forward)
             }
+            "socks5" | "socks" => {
+                // `notls` forbids what is never offered: GOST's own methods with TLS inside.
+                let metadata = known(path, config, &["timeout", "notls"])?;
+                metadata.flag("notls")?;
+                auth.map(|auth| check_auth(&format!("{path}.auth"), auth)).transpose()?;
+                Ok(Self::Socks5 { auth: auth.cloned(), timeout: positive(metadata.duration("timeout")?) })
+            }
+            "http" => {
+                let metadata = known(path, config, &["timeout"])?;
+                auth.map(|auth| check_basic_auth(&format!("{path}.auth"), auth)).transpose()?;
+                Ok(Self::Http { auth: auth.cloned(), timeout: positive(metadata.duration("timeout")?) })
+            }
             other => Err(ConfigError::new(format!("{path}.type"), format!("{other} is not supported"))),
         }
     }
@@ -68,13 +95,15 @@ impl Connector {
     pub fn timeout(&self) -> Option<Duration> {
         match self {
             Self::Forward => None,
-            Self::Relay { timeout, .. } => *timeout,
+            Self::Relay { timeout, .. } | Self::Socks5 { timeout, .. } | Self::Http { timeout, .. } => {
+                *timeout
+            }
         }
     }
 
     /// Asks the node at the other end of `stream` for a connection to `target`, which may be the next node. The caller
     /// sets the deadline.
-    pub async fn ask(&self, stream: Stream, target: &HostPort) -> Result<Asked, AskError> {
+    pub async fn ask(&self, mut stream: Stream, target: &HostPort) -> Result<Asked, AskError> {
         match self {
             Self::Forward => Ok(Asked::Answered(stream)),
             Self::Relay { auth, nodelay, .. } => {
@@ -84,6 +113,14 @@ impl Connector {
                 }
                 unanswered.answer().await?;
                 Ok(Asked::Answered(unanswered.into_answered()))
+            }
+            Self::Socks5 { auth, .. } => {
+                socks5::client::connect(&mut stream, target, auth.as_ref()).await?;
+                Ok(Asked::Answered(stream))
+            }
+            Self::Http { auth, .. } => {
+                http::client::connect(&mut stream, target, auth.as_ref()).await?;
+                Ok(Asked::Answered(stream))
             }
         }
     }
@@ -135,4 +172,12 @@ pub(crate) fn check_auth(path: &str, auth: &Auth) -> Result<(), ConfigError> {
         }
     }
     Ok(())
+}
+
+/// Refuses credentials that HTTP's scheme Basic cannot carry.
+pub(crate) fn check_basic_auth(path: &str, auth: &Auth) -> Result<(), ConfigError> {
+    if auth.username.contains(':') {
+        return Err(ConfigError::new(format!("{path}.username"), "must have no colon"));
+    }
+    check_auth(path, auth)
 }

@@ -13,6 +13,9 @@
 //!
 //! HTTP's 503 is there although it could speak of the proxy: it is what GOST and Squid say of any target that is down.
 
+use crate::proxy::http::client::ClientError as HttpError;
+use crate::proxy::socks5::client::ClientError as SocksError;
+use crate::proxy::socks5::wire::Reply;
 use crate::relay::client::RelayError;
 use crate::relay::wire::Status;
 use std::io;
@@ -56,6 +59,52 @@ impl TargetFault {
             Self::Timeout => Status::Timeout,
             Self::Refused | Self::HostUnreachable => Status::HostUnreachable,
             Self::NetworkUnreachable => Status::NetworkUnreachable,
+        }
+    }
+
+    /// What a SOCKS5 server's reply says about the target, if it is about that.
+    pub fn of_reply(reply: Reply) -> Option<Self> {
+        match reply {
+            Reply::NotAllowed => Some(Self::Forbidden),
+            Reply::TtlExpired => Some(Self::Timeout),
+            Reply::ConnectionRefused => Some(Self::Refused),
+            Reply::HostUnreachable => Some(Self::HostUnreachable),
+            Reply::NetworkUnreachable => Some(Self::NetworkUnreachable),
+            Reply::Succeeded
+            | Reply::GeneralFailure
+            | Reply::CommandNotSupported
+            | Reply::AddressTypeNotSupported
+            | Reply::Other(_) => None,
+        }
+    }
+
+    /// How a SOCKS5 server says it.
+    pub fn reply(self) -> Reply {
+        match self {
+            Self::Forbidden => Reply::NotAllowed,
+            Self::Timeout => Reply::TtlExpired,
+            Self::Refused => Reply::ConnectionRefused,
+            Self::HostUnreachable => Reply::HostUnreachable,
+            Self::NetworkUnreachable => Reply::NetworkUnreachable,
+        }
+    }
+
+    /// What the answer of an HTTP proxy says about the target, if it is about that.
+    pub fn of_http(code: u16) -> Option<Self> {
+        match code {
+            403 => Some(Self::Forbidden),
+            502 | 503 => Some(Self::HostUnreachable),
+            504 => Some(Self::Timeout),
+            _ => None,
+        }
+    }
+
+    /// How an HTTP proxy says it. 503 is left to say that there is no way.
+    pub fn http(self) -> u16 {
+        match self {
+            Self::Forbidden => 403,
+            Self::Timeout => 504,
+            Self::Refused | Self::HostUnreachable | Self::NetworkUnreachable => 502,
         }
     }
 
@@ -112,6 +161,32 @@ impl From<RelayError> for AskError {
     }
 }
 
+impl From<SocksError> for AskError {
+    fn from(error: SocksError) -> Self {
+        match error {
+            SocksError::Denied(reply) => match TargetFault::of_reply(reply) {
+                Some(fault) => Self::Target(fault),
+                None => Self::Node(error.to_string()),
+            },
+            SocksError::Io(error) => Self::Io(error),
+            other => Self::Node(other.to_string()),
+        }
+    }
+}
+
+impl From<HttpError> for AskError {
+    fn from(error: HttpError) -> Self {
+        match error {
+            HttpError::Denied { code, .. } => match TargetFault::of_http(code) {
+                Some(fault) => Self::Target(fault),
+                None => Self::Node(error.to_string()),
+            },
+            HttpError::Io(error) => Self::Io(error),
+            other => Self::Node(other.to_string()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +207,29 @@ mod tests {
         }
         for code in [0, 1, 2, 5, 8, 9, 255] {
             assert_eq!(TargetFault::of_status(Status::from_code(code)), None, "{code}");
+        }
+    }
+    #[test]
+    fn a_socks5_server_is_understood_as_it_was_meant() {
+        for fault in FAULTS {
+            assert_eq!(TargetFault::of_reply(fault.reply()), Some(fault));
+        }
+        for code in [0, 1, 7, 8, 9, 255] {
+            assert_eq!(TargetFault::of_reply(Reply::from_code(code)), None, "{code}");
+        }
+    }
+
+    #[test]
+    fn an_http_proxy_is_understood_as_it_was_meant() {
+        for fault in FAULTS {
+            let expected = match fault {
+                TargetFault::Refused | TargetFault::NetworkUnreachable => TargetFault::HostUnreachable,
+                other => other,
+            };
+            assert_eq!(TargetFault::of_http(fault.http()), Some(expected));
+        }
+        for code in [301, 400, 401, 404, 405, 407, 429, 500, 501] {
+            assert_eq!(TargetFault::of_http(code), None, "{code}");
         }
     }
 }

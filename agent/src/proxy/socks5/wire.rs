@@ -1,0 +1,337 @@
+//! SOCKS5 on the wire. Pure; every reader takes what has arrived and says how many bytes more it needs, never looking
+//! beyond the end of its message.
+//!
+//! ```text
+//! greeting : VER(1)=05 N(1) METHOD(N)              choice: VER(1)=05 METHOD(1)
+//! login    : VER(1)=01 ULEN(1) USER PLEN(1) PASS   verdict: VER(1)=01 STATUS(1)
+//! request  : VER(1)=05 CMD(1) RSV(1) ADDRESS       reply: VER(1)=05 REP(1) RSV(1) ADDRESS
+//! address  : ATYP(1) HOST PORT(2), big endian; a name has a length byte
+//! ```
+
+use shared::address::HostPort;
+use shared::gost::Auth;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// SOCKS version 5.
+pub const VERSION: u8 = 5;
+/// Method: no credentials.
+pub const NO_AUTH: u8 = 0x00;
+/// Method: user name and password.
+pub const PASSWORD: u8 = 0x02;
+/// Choice: none of the methods offered.
+pub const NO_METHOD: u8 = 0xff;
+/// Version of the exchange of user name and password.
+pub const LOGIN_VERSION: u8 = 1;
+
+const ATYP_V4: u8 = 0x01;
+const ATYP_DOMAIN: u8 = 0x03;
+const ATYP_V6: u8 = 0x04;
+
+/// Why bytes are no SOCKS5 message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// Not a SOCKS5 peer.
+    #[error("bad version {0}")]
+    Version(u8),
+    /// An address of a kind that does not exist.
+    #[error("bad address type {0}")]
+    AddressType(u8),
+    /// A host that is neither a name nor an address.
+    #[error("bad host name")]
+    HostName,
+}
+
+/// What a reader makes of the bytes that have arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parsed<T> {
+    /// At least so many bytes are missing, at least one; the message has all of them.
+    Needs(usize),
+    /// The message, which ends with the bytes.
+    Done(T),
+}
+
+/// Commands of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Connect to the target.
+    Connect,
+    /// Wait for a connection from the target.
+    Bind,
+    /// Carry datagrams.
+    Associate,
+    /// Something from the future.
+    Other(u8),
+}
+
+/// What a client asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What to do.
+    pub command: Command,
+    /// With what. `None` if the host is empty or the port 0, which only some commands allow.
+    pub target: Option<HostPort>,
+}
+
+/// What a server says to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// The target is connected.
+    Succeeded,
+    /// The server failed, or has no way.
+    GeneralFailure,
+    /// Rules forbid the target.
+    NotAllowed,
+    /// The target's network cannot be reached.
+    NetworkUnreachable,
+    /// The target cannot be reached.
+    HostUnreachable,
+    /// The target refused.
+    ConnectionRefused,
+    /// The target did not answer in time.
+    TtlExpired,
+    /// A command that the server does not do.
+    CommandNotSupported,
+    /// An address of a kind that the server does not know.
+    AddressTypeNotSupported,
+    /// A code without meaning.
+    Other(u8),
+}
+
+impl Reply {
+    /// The code on the wire.
+    pub fn code(self) -> u8 {
+        match self {
+            Reply::Succeeded => 0,
+            Reply::GeneralFailure => 1,
+            Reply::NotAllowed => 2,
+            Reply::NetworkUnreachable => 3,
+            Reply::HostUnreachable => 4,
+            Reply::ConnectionRefused => 5,
+            Reply::TtlExpired => 6,
+            Reply::CommandNotSupported => 7,
+            Reply::AddressTypeNotSupported => 8,
+            Reply::Other(code) => code,
+        }
+    }
+
+    /// The reply with this code.
+    pub fn from_code(code: u8) -> Self {
+        match code {
+            0 => Reply::Succeeded,
+            1 => Reply::GeneralFailure,
+            2 => Reply::NotAllowed,
+            3 => Reply::NetworkUnreachable,
+            4 => Reply::HostUnreachable,
+            5 => Reply::ConnectionRefused,
+            6 => Reply::TtlExpired,
+            7 => Reply::CommandNotSupported,
+            8 => Reply::AddressTypeNotSupported,
+            other => Reply::Other(other),
+        }
+    }
+}
+
+impl std::fmt::Display for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Reply::Succeeded => "succeeded",
+            Reply::GeneralFailure => "general failure",
+            Reply::NotAllowed => "not allowed by the rules",
+            Reply::NetworkUnreachable => "network unreachable",
+            Reply::HostUnreachable => "host unreachable",
+            Reply::ConnectionRefused => "connection refused",
+            Reply::TtlExpired => "TTL expired",
+            Reply::CommandNotSupported => "command not supported",
+            Reply::AddressTypeNotSupported => "address type not supported",
+            Reply::Other(code) => return write!(f, "reply {code}"),
+        })
+    }
+}
+
+/// Reads a client's greeting: the methods it offers.
+pub fn greeting(bytes: &[u8]) -> Result<Parsed<Vec<u8>>, WireError> {
+    let mut rest = Bytes(bytes);
+    let read = |rest: &mut Bytes<'_>| -> Result<usize, Missing> {
+        rest.version(VERSION)?;
+        Ok(usize::from(rest.byte()?))
+    };
+    match read(&mut rest).and_then(|count| rest.take(count)) {
+        Ok(methods) => Ok(Parsed::Done(methods.to_vec())),
+        Err(missing) => missing.into(),
+    }
+}
+
+/// Reads a client's user name and password. What is not text becomes text that no credentials have.
+pub fn login(bytes: &[u8]) -> Result<Parsed<Auth>, WireError> {
+    let mut rest = Bytes(bytes);
+    let read = |rest: &mut Bytes<'_>| -> Result<Auth, Missing> {
+        rest.version(LOGIN_VERSION)?;
+        let username = String::from_utf8_lossy(rest.short()?).into_owned();
+        let password = String::from_utf8_lossy(rest.short()?).into_owned();
+        Ok(Auth { username, password })
+    };
+    match read(&mut rest) {
+        Ok(auth) => Ok(Parsed::Done(auth)),
+        Err(missing) => missing.into(),
+    }
+}
+
+/// Reads a client's request.
+pub fn request(bytes: &[u8]) -> Result<Parsed<Request>, WireError> {
+    let mut rest = Bytes(bytes);
+    match rest.message() {
+        Ok((command, target)) => {
+            let command = match command {
+                1 => Command::Connect,
+                2 => Command::Bind,
+                3 => Command::Associate,
+                other => Command::Other(other),
+            };
+            Ok(Parsed::Done(Request { command, target }))
+        }
+        Err(missing) => missing.into(),
+    }
+}
+
+/// Reads a server's reply, with the address that it dials from, if it says so.
+pub fn reply(bytes: &[u8]) -> Result<Parsed<(Reply, Option<HostPort>)>, WireError> {
+    let mut rest = Bytes(bytes);
+    match rest.message() {
+        Ok((code, bound)) => Ok(Parsed::Done((Reply::from_code(code), bound))),
+        Err(missing) => missing.into(),
+    }
+}
+
+/// Encodes a greeting: user name and password are offered by who has them.
+pub fn encode_greeting(auth: Option<&Auth>) -> Vec<u8> {
+    match auth {
+        None => vec![VERSION, 1, NO_AUTH],
+        Some(_) => vec![VERSION, 2, NO_AUTH, PASSWORD],
+    }
+}
+
+/// Encodes user name and password; configurations refuse what is longer than 255 bytes, and it is cut here.
+pub fn encode_login(auth: &Auth) -> Vec<u8> {
+    let mut out = vec![LOGIN_VERSION];
+    push_short(&mut out, auth.username.as_bytes());
+    push_short(&mut out, auth.password.as_bytes());
+    out
+}
+
+/// Encodes a request for a connection to `target`.
+pub fn encode_connect(target: &HostPort) -> Vec<u8> {
+    let mut out = vec![VERSION, 1, 0];
+    push_address(&mut out, &target.host, target.port);
+    out
+}
+
+/// Encodes a reply with the empty address, as GOST sends it: where the server dials from is nobody's business.
+pub fn encode_reply(reply: Reply) -> Vec<u8> {
+    let mut out = vec![VERSION, reply.code(), 0];
+    push_address(&mut out, "0.0.0.0", 0);
+    out
+}
+
+fn push_short(out: &mut Vec<u8>, bytes: &[u8]) {
+    let len = bytes.len().min(255);
+    out.push(len as u8);
+    out.extend(&bytes[..len]);
+}
+
+fn push_address(out: &mut Vec<u8>, host: &str, port: u16) {
+    match host.parse::<IpAddr>() {
+        Ok(IpAddr::V4(ip)) => {
+            out.push(ATYP_V4);
+            out.extend(ip.octets());
+        }
+        Ok(IpAddr::V6(ip)) => {
+            out.push(ATYP_V6);
+            out.extend(ip.octets());
+        }
+        Err(_) => {
+            out.push(ATYP_DOMAIN);
+            push_short(out, host.as_bytes());
+        }
+    }
+    out.extend(port.to_be_bytes());
+}
+
+/// Why there is no message yet, or never.
+enum Missing {
+    Bytes(usize),
+    Wrong(WireError),
+}
+
+impl From<WireError> for Missing {
+    fn from(error: WireError) -> Self {
+        Missing::Wrong(error)
+    }
+}
+
+impl<T> From<Missing> for Result<Parsed<T>, WireError> {
+    fn from(missing: Missing) -> Self {
+        match missing {
+            Missing::Bytes(count) => Ok(Parsed::Needs(count)),
+            Missing::Wrong(error) => Err(error),
+        }
+    }
+}
+
+/// A reader that knows how much is missing.
+struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    fn take(&mut self, len: usize) -> Result<&'a [u8], Missing> {
+        let (taken, rest) = self.0.split_at_checked(len).ok_or_else(|| Missing::Bytes(len - self.0.len()))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Missing> {
+        let taken = self.take(N)?;
+        taken.try_into().map_err(|_| Missing::Bytes(N))
+    }
+
+    fn byte(&mut self) -> Result<u8, Missing> {
+        self.array().map(u8::from_be_bytes)
+    }
+
+    fn version(&mut self, expected: u8) -> Result<(), Missing> {
+        match self.byte()? {
+            version if version == expected => Ok(()),
+            other => Err(WireError::Version(other).into()),
+        }
+    }
+
+    fn short(&mut self) -> Result<&'a [u8], Missing> {
+        let len = self.byte()?;
+        self.take(usize::from(len))
+    }
+
+    /// What requests and replies have in common.
+    fn message(&mut self) -> Result<(u8, Option<HostPort>), Missing> {
+        self.version(VERSION)?;
+        let code = self.byte()?;
+        // Reserved; GOST and others ignore what is there.
+        self.byte()?;
+        let host = match self.byte()? {
+            ATYP_V4 => IpAddr::from(Ipv4Addr::from(self.array::<4>()?)).to_string(),
+            ATYP_V6 => IpAddr::from(Ipv6Addr::from(self.array::<16>()?)).to_string(),
+            ATYP_DOMAIN => {
+                let name = self.short()?;
+                std::str::from_utf8(name).map_err(|_| WireError::HostName)?.to_owned()
+            }
+            other => return Err(WireError::AddressType(other).into()),
+        };
+        let port = u16::from_be_bytes(self.array()?);
+        if !host.is_empty() {
+            // A host that is an address or a name cannot smuggle anything into logs or a resolver.
+            shared::address::validate_host(&host).map_err(|_| WireError::HostName)?;
+        }
+        Ok((code, (!host.is_empty() && port != 0).then_some(HostPort { host, port })))
+    }
+}
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;
