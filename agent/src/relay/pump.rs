@@ -20,13 +20,15 @@ pub struct Client {
     pub key: ClientKey,
     early: Vec<u8>,
     ended: bool,
+    /// Nothing of its payload is read before it is through.
+    waits: bool,
     traffic: Option<Arc<Traffic>>,
 }
 
 impl Client {
     /// A connection from which nothing was read yet.
     pub fn new(stream: Stream, ip: IpAddr) -> Self {
-        Self { stream, key: ip.into(), early: Vec::new(), ended: false, traffic: None }
+        Self { stream, key: ip.into(), early: Vec::new(), ended: false, waits: false, traffic: None }
     }
 
     /// The connection, for the messages that come before payload.
@@ -34,10 +36,16 @@ impl Client {
         &mut self.stream
     }
 
+    /// The client speaks only when it is told that it is through, or what it has sent is left for others to read. Then
+    /// [`Client::has_spoken`] is true at once, so that it does not wait for a node that waits for it.
+    pub fn await_answer(&mut self) {
+        self.waits = true;
+    }
+
     /// Waits until the client has sent something or has ended its direction. What was sent is kept. An error means that
     /// the client is gone. Cancelling loses nothing.
     pub async fn has_spoken(&mut self) -> io::Result<()> {
-        if !self.ended && self.early.is_empty() {
+        if !self.waits && !self.ended && self.early.is_empty() {
             self.early.reserve_exact(EARLY_BYTES);
             let mut limited = (&mut self.stream).take(EARLY_BYTES as u64);
             self.ended = limited.read_buf(&mut self.early).await? == 0;

@@ -2,7 +2,7 @@
 
 use super::admission::LimiterNames;
 use super::plane::LogGate;
-use super::{Forwarder, Handler, Service, Transport};
+use super::{Forwarder, Handler, Service, Transport, proxying};
 use crate::chain::connector::check_auth;
 use crate::chain::group::{Group, MemberConfig};
 use crate::metadata::{ConfigError, MetadataReader};
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The metadata key by which a configuration says that its service does not listen.
 const PAUSED: &str = "paused";
 /// The metadata key of a handler that says what the hash strategies go by.
-const HASH: &str = "hash";
+pub(super) const HASH: &str = "hash";
 
 impl Service {
     /// Builds a service. Targets that the previous one of the same name had keep their marks.
@@ -71,6 +71,7 @@ impl Service {
         match &self.handler {
             Handler::Forward(forwarder) => Some(forwarder),
             Handler::Relay { forwarder, .. } => forwarder.as_ref(),
+            Handler::Proxy(_) => None,
         }
     }
 }
@@ -105,7 +106,7 @@ fn hash_by_target(path: &str, handler: &HandlerConfig) -> Result<bool, ConfigErr
     }
 }
 
-fn positive(duration: Option<Duration>) -> Option<Duration> {
+pub(super) fn positive(duration: Option<Duration>) -> Option<Duration> {
     duration.filter(|duration| !duration.is_zero())
 }
 
@@ -134,6 +135,9 @@ fn transport(path: &str, listener: &ListenerConfig) -> Result<Transport, ConfigE
 }
 
 fn handler(path: &str, config: &ServiceConfig, previous: Option<&Service>) -> Result<Handler, ConfigError> {
+    if let Some(proxy) = proxying::Proxy::build(path, config)? {
+        return Ok(Handler::Proxy(proxy));
+    }
     let HandlerConfig { kind, auth, metadata, .. } = &config.handler;
     let known = ["nodelay", "readTimeout", "keepAlive", "keepalive.", "mux.", "proxyProtocol", "ttl", HASH];
     let metadata = MetadataReader::new(format!("{path}: handler.metadata"), metadata, &known)?;

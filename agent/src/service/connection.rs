@@ -3,24 +3,18 @@
 use super::admission::{Denied, admit};
 use super::plane::Plane;
 use super::reach::{Goal, Refusal, reach};
-use super::{Forwarder, Handler, Service, Transport, udp_relay};
+use super::{Forwarder, Handler, Service, Transport, proxying, udp_relay};
 use crate::net::within;
 use crate::relay::pump::Client;
 use crate::relay::server::{RequestError, answer, authorized, read_request};
-use crate::relay::wire::{Command, Status};
+use crate::relay::wire::{Command, Status, response};
 use crate::stream::Stream;
 use shared::gost::Auth;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
-
-/// How long, and how much, is read from a client that was told an error: closing with its bytes unread would reset the
-/// connection, and the answer with it.
-const PARTING: Duration = Duration::from_secs(1);
-const PARTING_BYTES: u64 = 64 * 1024;
 
 /// Serves one connection to its end.
 pub(super) async fn serve(
@@ -48,6 +42,7 @@ pub(super) async fn serve(
                 let deadline = request_timeout.unwrap_or(plane.options.deadlines.relay_request);
                 relay(service, (auth.as_ref(), deadline, forwarder.as_ref()), client, plane, stop).await
             }
+            Handler::Proxy(proxy) => proxying::serve(service, proxy, client, plane, stop).await,
         }
     };
     let outcome = tokio::select! {
@@ -140,15 +135,15 @@ async fn relay(
 }
 
 /// Answers with an error and lets the client read it.
-pub(super) async fn part(mut client: Client, status: Status, plane: &Plane) -> io::Result<()> {
-    let stream = client.stream();
-    within(plane.options.deadlines.handshake, async {
-        answer(stream, status).await?;
-        stream.shutdown().await
-    })
-    .await?;
-    let mut rest = stream.take(PARTING_BYTES);
-    within(PARTING, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await.map(|_| ())
+pub(super) async fn part(client: Client, status: Status, plane: &Plane) -> io::Result<()> {
+    super::parting::part(client, &response(status), plane).await
+}
+
+/// Logs that a client was refused for what it asked, or how.
+pub(super) fn note_rejected(service: &Service, reason: &dyn std::fmt::Display, plane: &Plane) {
+    if let Some(held_back) = service.refusals.pass(&plane.options.clock) {
+        tracing::warn!(service = service.name, %reason, held_back, "client refused");
+    }
 }
 
 /// Logs that a client was not let in.

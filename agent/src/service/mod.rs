@@ -3,10 +3,15 @@
 mod admission;
 pub(crate) mod build;
 mod connection;
+mod http;
+mod http_exchange;
 pub mod listener;
+mod parting;
 pub mod plane;
+mod proxying;
 mod reach;
 mod sessions;
+mod socks5;
 mod udp;
 mod udp_relay;
 
@@ -52,6 +57,8 @@ enum Handler {
     Forward(Forwarder),
     /// To the client's target, or to fixed ones.
     Relay { auth: Option<Auth>, request_timeout: Option<Duration>, forwarder: Option<Forwarder> },
+    /// To the client's target, by a protocol that others speak.
+    Proxy(proxying::Proxy),
 }
 
 /// Fixed targets; the same places as in the group.

@@ -17,7 +17,7 @@ fn lazy(name: &str, addr: SocketAddr) -> Value {
 }
 
 /// Dials the target at once, holds its answer until the target's first bytes.
-async fn holding_exit() -> SocketAddr {
+pub(crate) async fn holding_exit() -> SocketAddr {
     let script = |mut client: TcpStream| async move {
         let Ok(features) = read_relay_request(&mut client).await else { return };
         let port = u16::from_be_bytes([features[8], features[9]]);

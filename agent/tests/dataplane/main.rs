@@ -4,14 +4,17 @@
 
 mod carry;
 mod failover;
+mod http_proxy;
 mod interop;
 mod limits;
 mod plain;
 mod probes;
+mod proxy_rig;
 mod refuse;
 mod relay_server;
 mod rig;
 mod services;
+mod socks5;
 mod swap;
 mod udp;
 mod udp_limits;

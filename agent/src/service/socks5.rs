@@ -1,0 +1,73 @@
+//! The SOCKS5 handler: connections to the client's own targets.
+
+use super::Service;
+use super::connection::{note, note_rejected};
+use super::parting::part;
+use super::plane::Plane;
+use super::proxying::name_client;
+use super::reach::{Goal, reach};
+use crate::chain::fault::TargetFault;
+use crate::net::within;
+use crate::proxy::socks5::server::{RequestError, accept, answer};
+use crate::proxy::socks5::wire::{Command, Reply, encode_reply};
+use crate::relay::pump::Client;
+use shared::gost::Auth;
+use std::io;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+/// What the handler is configured with.
+pub(super) struct Socks5 {
+    /// Required from clients.
+    pub(super) auth: Option<Auth>,
+}
+
+/// Serves a client whose first byte may have been read already. Its request must be complete by `deadline`.
+pub(super) async fn serve(
+    service: &Service,
+    handler: &Socks5,
+    (mut client, first): (Client, Option<u8>),
+    deadline: Instant,
+    plane: &Plane,
+    stop: &CancellationToken,
+) -> io::Result<()> {
+    let accepting = accept(client.stream(), first, handler.auth.as_ref());
+    let request = match timeout_at(deadline, accepting).await {
+        Ok(Ok(request)) => request,
+        Ok(Err(RequestError::Io(error))) => return Err(error),
+        Ok(Err(error @ RequestError::Wire(_))) => return Err(io::Error::other(error)),
+        Ok(Err(RequestError::Request(error, reply))) => {
+            note_rejected(service, &error, plane);
+            return part(client, &encode_reply(reply), plane).await;
+        }
+        Ok(Err(error @ (RequestError::NoMethod | RequestError::Unauthorized))) => {
+            note_rejected(service, &error, plane);
+            return part(client, b"", plane).await;
+        }
+        Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+    };
+    let target = match (request.command, request.target) {
+        (Command::Connect, Some(target)) => target,
+        (Command::Connect, None) => {
+            return part(client, &encode_reply(Reply::GeneralFailure), plane).await;
+        }
+        (Command::Bind | Command::Associate | Command::Other(_), _) => {
+            return part(client, &encode_reply(Reply::CommandNotSupported), plane).await;
+        }
+    };
+    let user = handler.auth.as_ref().map(|auth| auth.username.as_str());
+    name_client(&mut client, service, user, &target);
+    client.await_answer();
+    match reach(service, Goal::Asked(&target), &mut client, plane).await {
+        Ok(through) => {
+            let _open = through.open;
+            within(plane.options.deadlines.handshake, answer(client.stream(), Reply::Succeeded)).await?;
+            client.pump(through.stream, stop).await
+        }
+        Err(refusal) => {
+            note(service, &refusal, plane);
+            let reply = refusal.fault().map_or(Reply::GeneralFailure, TargetFault::reply);
+            part(client, &encode_reply(reply), plane).await
+        }
+    }
+}
