@@ -3,6 +3,7 @@
 use super::hash::ClientKey;
 use crate::relay::pump::Client;
 use std::io;
+use tokio::sync::watch;
 
 /// Who wants a way through a chain, and for what.
 pub enum Asking<'a> {
@@ -22,6 +23,13 @@ pub enum Asking<'a> {
         /// What it sent.
         first: &'a [u8],
     },
+    /// One of several ways that are tried at once for a client's connection.
+    Racer {
+        /// What the hash strategies know the client by.
+        key: ClientKey,
+        /// Whether it has sent something.
+        spoken: watch::Receiver<bool>,
+    },
 }
 
 /// What a node is asked for.
@@ -39,14 +47,14 @@ impl Asking<'_> {
     pub fn key(&self) -> ClientKey {
         match self {
             Asking::Connection { client, .. } => client.key,
-            Asking::Datagrams { key, .. } => *key,
+            Asking::Datagrams { key, .. } | Asking::Racer { key, .. } => *key,
         }
     }
 
     /// What a node is asked for.
     pub(super) fn wanted(&self) -> Wanted<'_> {
         match self {
-            Asking::Connection { datagrams: false, .. } => Wanted::Connection,
+            Asking::Connection { datagrams: false, .. } | Asking::Racer { .. } => Wanted::Connection,
             Asking::Connection { datagrams: true, .. } => Wanted::Datagrams { first: None },
             Asking::Datagrams { first, .. } => Wanted::Datagrams { first: Some(first) },
         }
@@ -57,6 +65,20 @@ impl Asking<'_> {
         match self {
             Asking::Connection { client, .. } => client.has_spoken().await,
             Asking::Datagrams { .. } => Ok(()),
+            Asking::Racer { spoken, .. } => match spoken.wait_for(|spoken| *spoken).await {
+                Ok(_) => Ok(()),
+                Err(_) => Err(io::ErrorKind::NotConnected.into()),
+            },
         }
+    }
+
+    /// Whether several ways may be tried for it at once: every one of them would deliver the first datagram.
+    pub(crate) fn may_race(&self) -> bool {
+        matches!(self.wanted(), Wanted::Connection)
+    }
+
+    /// The same wish for one of several ways; `spoken` tells whether the client has sent something.
+    pub(crate) fn racer(&self, spoken: &watch::Receiver<bool>) -> Asking<'static> {
+        Asking::Racer { key: self.key(), spoken: spoken.clone() }
     }
 }

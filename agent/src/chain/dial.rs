@@ -4,10 +4,10 @@ use super::Chain;
 use super::asking::Asking;
 use super::connector::Asked;
 use super::fault::{AskError, TargetFault};
-use super::group::Attempt;
 use super::node::Node;
+use super::race::race;
+use super::search::Search;
 use super::state::OpenConnection;
-use super::walk::Walk;
 use crate::net::{Interface, within};
 use crate::options::RuntimeOptions;
 use crate::relay::client::Unanswered;
@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_millis(300);
 const ROUND_PAUSE: Duration = Duration::from_millis(100);
 
 /// What one client connection may spend until it is through.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Budget {
     deadline: Instant,
     /// `None`: every candidate once.
@@ -149,7 +149,7 @@ pub(super) enum Patience {
     All,
 }
 
-enum Up {
+pub(super) enum Up {
     Answered(Stream),
     Unanswered(Unanswered),
 }
@@ -164,15 +164,13 @@ pub async fn reach(
     budget: &mut Budget,
 ) -> Result<Through, ChainFailure> {
     let options = budget.options.clone();
-    let mut walk = Walk::new(chain, asking.key(), &options);
-    // Failures that their nodes blamed on the target. Held against them only if another node reaches it: a target that
-    // is down must not push every exit aside.
-    let mut in_doubt: Vec<(Attempt, &Node)> = Vec::new();
-    let (mut last, mut nodes_failed) = (None, false);
+    let mut search = Search::new(chain, asking.key(), &options);
+    // Where several are tried at once, each gets the first datagram: so datagrams take one after another.
+    let races = chain.hops.iter().any(|hop| hop.group.is_parallel()) && asking.may_race();
     loop {
-        let Some(path) = walk.next() else {
-            if last.is_some() && budget.another_round().await {
-                walk.restart();
+        let Some(entrant) = search.next() else {
+            if search.has_tried() && budget.another_round().await {
+                search.walk.restart();
                 continue;
             }
             break;
@@ -180,54 +178,30 @@ pub async fn reach(
         if !budget.take() {
             break;
         }
-        let indices: Vec<_> = path.iter().map(Attempt::index).collect();
-        let nodes: Vec<_> = chain.hops.iter().zip(&indices).map(|(hop, i)| &hop.nodes[*i]).collect();
         let from = chain.hops[0].interface.as_ref().or(interface);
-        let patience =
-            if walk.is_last(&indices) || budget.was_last() { Patience::All } else { Patience::Stage };
-        match through(&nodes, from, target, asking, (budget, patience)).await {
-            Ok(up) => {
-                for (attempt, node) in in_doubt {
-                    mark(chain, node, attempt, "others reach the target");
+        let won = if races {
+            race(&mut search, entrant, (target, from), asking, budget).await?
+        } else {
+            let last = search.walk.is_last(&entrant.indices) || budget.was_last();
+            let patience = if last { Patience::All } else { Patience::Stage };
+            match through(&entrant.nodes, from, target, asking, (budget, patience)).await {
+                Ok(up) => Some((entrant, up)),
+                Err(PathFailure { cause: Cause::ClientGone, .. }) => return Err(ChainFailure::ClientGone),
+                Err(failure) => {
+                    search.failed(entrant, failure);
+                    None
                 }
-                return Ok(settle(chain, &nodes, path, up));
             }
-            Err(PathFailure { cause: Cause::ClientGone, .. }) => return Err(ChainFailure::ClientGone),
-            Err(PathFailure { hop, cause }) => {
-                let node = nodes[hop];
-                let attempt = path.into_iter().nth(hop).inspect(Attempt::count_failure);
-                nodes_failed |= !matches!(cause, Cause::Target(_));
-                match &cause {
-                    Cause::Node { error, everywhere } => {
-                        walk.strike(&indices, hop, *everywhere);
-                        attempt.into_iter().for_each(|attempt| mark(chain, node, attempt, error));
-                    }
-                    Cause::Hurried { .. } => walk.strike(&indices, hop, false),
-                    Cause::Target(_) => {
-                        walk.strike(&indices, hop, true);
-                        in_doubt.extend(attempt.map(|attempt| (attempt, node)));
-                    }
-                    Cause::ClientGone => {}
-                }
-                last = Some((node, cause));
-            }
+        };
+        if let Some((entrant, up)) = won {
+            return Ok(search.won(entrant, up));
         }
     }
-    let out_of_time = budget.left().is_zero();
-    Err(match last {
-        None if out_of_time => ChainFailure::Time("none was tried".to_owned()),
-        None => ChainFailure::Empty,
-        Some((_, Cause::Target(fault))) if !nodes_failed => ChainFailure::Target(fault),
-        Some((_, Cause::ClientGone)) => ChainFailure::ClientGone,
-        Some((node, cause)) => {
-            let text = format!("{}: {cause}", node.config.name);
-            if out_of_time { ChainFailure::Time(text) } else { ChainFailure::Nodes(text) }
-        }
-    })
+    Err(search.verdict(budget.left().is_zero()))
 }
 
 /// Goes one path to its end.
-async fn through(
+pub(super) async fn through(
     nodes: &[&Node],
     interface: Option<&Interface>,
     target: &HostPort,
@@ -371,46 +345,4 @@ async fn timed<T>(
     future: impl Future<Output = Result<T, AskError>>,
 ) -> Result<T, AskError> {
     within(deadline, async { Ok(future.await) }).await?
-}
-
-fn mark(chain: &Chain, node: &Node, attempt: Attempt, reason: &str) {
-    let (chain, node, addr) = (&chain.config.name, &node.config.name, &node.config.addr);
-    if attempt.mark() {
-        tracing::info!(chain, node, addr, reason, "node is left out");
-    } else {
-        tracing::debug!(chain, node, addr, reason, "node failed");
-    }
-}
-
-/// A path is up: its nodes are counted, and cleared of marks as soon as the answer is known to be good.
-fn settle(chain: &Chain, nodes: &[&Node], path: Vec<Attempt>, up: Up) -> Through {
-    let open = path.iter().map(Attempt::open).collect();
-    let names: Vec<_> = nodes.iter().map(|node| node.config.name.clone()).collect();
-    let chain = chain.config.name.clone();
-    let clear = move |path: Vec<Attempt>| {
-        for (attempt, node) in path.into_iter().zip(&names) {
-            if attempt.succeed() {
-                tracing::info!(chain, node, "node is back");
-            }
-        }
-    };
-    let stream = match up {
-        Up::Answered(stream) => {
-            clear(path);
-            stream
-        }
-        Up::Unanswered(unanswered) => unanswered.into_stream(Some(Box::new(move |answer| match answer {
-            Ok(()) => clear(path),
-            Err(error) => {
-                // Payload has gone out, so nobody else can say whether it is the target: the node takes the blame.
-                if let Some(attempt) = path.into_iter().next_back() {
-                    attempt.count_failure();
-                    if attempt.mark() {
-                        tracing::info!(%error, "node is left out");
-                    }
-                }
-            }
-        }))),
-    };
-    Through { stream, open }
 }

@@ -12,6 +12,8 @@ pub mod measured;
 pub mod node;
 pub mod policy;
 pub mod probe;
+pub(crate) mod race;
+mod search;
 pub mod select;
 pub mod state;
 mod walk;

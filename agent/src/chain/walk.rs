@@ -15,6 +15,8 @@ pub(super) struct Walk<'a> {
     draws: Vec<Draw>,
     /// Nodes this connection has no more use for, whatever leads to them; one set per hop.
     given_up: Vec<BTreeSet<usize>>,
+    /// Nodes that are tried at this moment, where several are at once; one set per hop.
+    held: Vec<BTreeSet<usize>>,
     /// Nodes that were tried behind a certain path of earlier hops.
     cut: BTreeMap<Vec<usize>, BTreeSet<usize>>,
 }
@@ -23,7 +25,8 @@ impl<'a> Walk<'a> {
     pub(super) fn new(chain: &'a Chain, client: ClientKey, options: &'a RuntimeOptions) -> Self {
         let draws = chain.hops.iter().map(|hop| hop.group.draw(client, &options.random)).collect();
         let given_up = vec![BTreeSet::new(); chain.hops.len()];
-        Self { chain, options, draws, given_up, cut: BTreeMap::new() }
+        let held = given_up.clone();
+        Self { chain, options, draws, given_up, held, cut: BTreeMap::new() }
     }
 
     /// The next path, one node per hop; `None` when there is none left, and for a chain without hops.
@@ -34,12 +37,18 @@ impl<'a> Walk<'a> {
         while path.len() < hops.len() {
             let at = path.len();
             let cut = self.cut.get(&indices);
-            let tried = |i: usize| self.given_up[at].contains(&i) || cut.is_some_and(|cut| cut.contains(&i));
+            let tried = |i: usize| {
+                self.given_up[at].contains(&i)
+                    || self.held[at].contains(&i)
+                    || cut.is_some_and(|cut| cut.contains(&i))
+            };
             match hops[at].group.pick(tried, &self.draws[at], &self.options.clock) {
                 Some(attempt) => {
                     indices.push(attempt.index());
                     path.push(attempt);
                 }
+                // Nothing left for now; what is held may come back.
+                None if self.held.iter().any(|held| !held.is_empty()) => return None,
                 None => {
                     // Nothing left behind this path: its last node leads nowhere.
                     path.pop();
@@ -49,6 +58,22 @@ impl<'a> Walk<'a> {
             }
         }
         (!path.is_empty()).then_some(path)
+    }
+
+    /// This path is being tried: until it is released, its nodes are not offered again where several are tried at once.
+    pub(super) fn hold(&mut self, indices: &[usize]) {
+        for ((held, hop), index) in self.held.iter_mut().zip(&self.chain.hops).zip(indices) {
+            if hop.group.is_parallel() {
+                held.insert(*index);
+            }
+        }
+    }
+
+    /// This path is no longer being tried.
+    pub(super) fn release(&mut self, indices: &[usize]) {
+        for (held, index) in self.held.iter_mut().zip(indices) {
+            held.remove(index);
+        }
     }
 
     /// The node at `hop` of a path could not be reached or did not do its part. `everywhere`: no other way to it would

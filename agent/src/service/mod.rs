@@ -9,6 +9,7 @@ pub mod listener;
 mod parting;
 pub mod plane;
 mod proxying;
+mod race;
 mod reach;
 mod sessions;
 mod socks5;

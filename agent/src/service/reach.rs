@@ -1,6 +1,7 @@
 //! Gets a client connection to its target: through the service's chain, or directly if it has none.
 
 use super::plane::Plane;
+use super::race::race;
 use super::{Forwarder, Service};
 use crate::chain::asking::Asking;
 use crate::chain::dial::{Budget, ChainFailure, Through};
@@ -39,6 +40,8 @@ pub(super) enum Refusal {
     NoTarget,
     #[error("no time left")]
     Time,
+    #[error("the client is gone")]
+    ClientGone,
 }
 
 impl Refusal {
@@ -49,7 +52,7 @@ impl Refusal {
                 Some(TargetFault::Timeout)
             }
             Refusal::Chain { failure: ChainFailure::Target(fault), .. } => Some(*fault),
-            Refusal::NoChain(_) | Refusal::NoTarget | Refusal::Chain { .. } => None,
+            Refusal::NoChain(_) | Refusal::NoTarget | Refusal::Chain { .. } | Refusal::ClientGone => None,
             Refusal::Direct { error, .. } => Some(TargetFault::of_io(error)),
         }
     }
@@ -60,16 +63,20 @@ impl Refusal {
     }
 
     /// Whether another target could still be reached.
-    fn blames_target(&self) -> bool {
+    pub(super) fn blames_target(&self) -> bool {
         match self {
             Refusal::Direct { .. } | Refusal::Chain { failure: ChainFailure::Target(_), .. } => true,
-            Refusal::NoChain(_) | Refusal::NoTarget | Refusal::Chain { .. } | Refusal::Time => false,
+            Refusal::NoChain(_)
+            | Refusal::NoTarget
+            | Refusal::Chain { .. }
+            | Refusal::Time
+            | Refusal::ClientGone => false,
         }
     }
 
     /// Whether the client itself went away.
     pub(super) fn is_client_gone(&self) -> bool {
-        matches!(self, Refusal::Chain { failure: ChainFailure::ClientGone, .. })
+        matches!(self, Refusal::ClientGone | Refusal::Chain { failure: ChainFailure::ClientGone, .. })
     }
 }
 
@@ -169,6 +176,9 @@ async fn find<W: Way>(
         }
         Goal::Fixed(forwarder) => forwarder,
     };
+    if forwarder.group.is_parallel() && asking.may_race() {
+        return Box::pin(race(service, forwarder, asking, plane, &budget)).await;
+    }
     let draw = forwarder.group.draw(asking.key(), &plane.options.random);
     let mut tried = BTreeSet::new();
     let mut last = Refusal::Time;
@@ -194,7 +204,7 @@ async fn find<W: Way>(
     Err(last)
 }
 
-async fn reach_target<W: Way>(
+pub(super) async fn reach_target<W: Way>(
     service: &Service,
     target: &HostPort,
     asking: &mut Asking<'_>,

@@ -7,6 +7,7 @@ mod failover;
 mod http_proxy;
 mod interop;
 mod limits;
+mod parallel;
 mod plain;
 mod probes;
 mod proxy_rig;
