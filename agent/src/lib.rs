@@ -25,4 +25,5 @@ pub mod service;
 pub mod standalone;
 pub mod state;
 pub mod stream;
-pub mod tls;
+pub mod tasks;
+pub mod transport;

@@ -100,6 +100,18 @@ impl<'a> MetadataReader<'a> {
         }
     }
 
+    /// An object whose values are text.
+    pub fn texts(&self, key: &str) -> Result<Vec<(&'a str, &'a str)>, ConfigError> {
+        let parse = |value: &'a Value| {
+            let entries = value.as_object()?.iter();
+            entries.map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect::<Option<Vec<_>>>()
+        };
+        let Some(value) = self.find(key).filter(|value| !value.is_null()) else { return Ok(Vec::new()) };
+        let wrong =
+            || ConfigError::new(format!("{}.{key}", self.path), format!("{value} is no object of texts"));
+        parse(value).ok_or_else(wrong)
+    }
+
     /// An option this version knows of and does not do: refused unless it says nothing.
     pub fn refuse(&self, key: &str) -> Result<(), ConfigError> {
         match self.find(key) {

@@ -1,6 +1,7 @@
 //! How the data plane behaves apart from its configuration.
 
 use crate::clock::{Clock, Random};
+use crate::tasks::Tasks;
 use std::time::Duration;
 
 /// Deadlines of the stages of a connection.
@@ -53,4 +54,6 @@ pub struct RuntimeOptions {
     /// Whether probes may run commands of this machine. Whoever writes the configuration could then do everything that
     /// the agent may: for configurations of the machine's own operator, or if that one allowed it.
     pub allow_commands: bool,
+    /// Where what outlives a connection runs. Each runtime puts its own here.
+    pub tasks: Tasks,
 }

@@ -6,10 +6,14 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A protocol on top of a TCP connection.
+/// A protocol on top of a connection.
 pub trait Layer: AsyncRead + AsyncWrite + Send + Unpin {
-    /// The connection at the bottom.
-    fn tcp(&self) -> &TcpStream;
+    /// Ends the connection in such a way that the peer does not take what it got for the whole, as far as the protocol
+    /// can say that. Others that share the same TCP connection go on.
+    fn abort(self: Box<Self>);
+
+    /// The TCP connection at the bottom, unless others share it.
+    fn own_tcp(&self) -> Option<&TcpStream>;
 }
 
 /// A connection. Plain TCP is kept apart, since the kernel can do more for it.
@@ -21,29 +25,41 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// The connection at the bottom.
-    pub fn tcp(&self) -> &TcpStream {
+    /// Ends the connection so that the peer does not take what it got for the whole: TCP, and what has one of its own,
+    /// by a reset; a multiplexed stream as its protocol allows.
+    pub fn abort(self) {
         match self {
-            Stream::Tcp(tcp) => tcp,
-            Stream::Layered(layer) => layer.tcp(),
+            Stream::Tcp(tcp) => crate::net::reset_on_close(&tcp),
+            Stream::Layered(layer) => layer.abort(),
         }
     }
 
-    /// Ends the connection with a reset, so that the peer does not take what it got for the whole.
-    pub fn abort(self) {
-        crate::net::reset_on_close(self.tcp());
+    /// The TCP connection at the bottom, unless others share it.
+    pub fn own_tcp(&self) -> Option<&TcpStream> {
+        match self {
+            Stream::Tcp(tcp) => Some(tcp),
+            Stream::Layered(layer) => layer.own_tcp(),
+        }
     }
 }
 
 impl Layer for tokio_rustls::client::TlsStream<Stream> {
-    fn tcp(&self) -> &TcpStream {
-        self.get_ref().0.tcp()
+    fn abort(self: Box<Self>) {
+        self.into_inner().0.abort();
+    }
+
+    fn own_tcp(&self) -> Option<&TcpStream> {
+        self.get_ref().0.own_tcp()
     }
 }
 
 impl Layer for tokio_rustls::server::TlsStream<Stream> {
-    fn tcp(&self) -> &TcpStream {
-        self.get_ref().0.tcp()
+    fn abort(self: Box<Self>) {
+        self.into_inner().0.abort();
+    }
+
+    fn own_tcp(&self) -> Option<&TcpStream> {
+        self.get_ref().0.own_tcp()
     }
 }
 

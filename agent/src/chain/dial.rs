@@ -7,11 +7,13 @@ use super::fault::{AskError, TargetFault};
 use super::node::Node;
 use super::race::race;
 use super::search::Search;
+use super::sessions::{Sharing, Used, resume, way};
 use super::state::OpenConnection;
 use crate::net::{Interface, within};
 use crate::options::RuntimeOptions;
 use crate::relay::client::Unanswered;
 use crate::stream::Stream;
+use crate::transport::pool::DialFailure;
 use shared::address::HostPort;
 use std::io;
 use std::time::Duration;
@@ -115,6 +117,16 @@ pub(super) struct PathFailure {
     pub(super) cause: Cause,
 }
 
+impl PathFailure {
+    /// Whether it is one that a dead connection causes too.
+    fn is_silence(&self) -> bool {
+        match &self.cause {
+            Cause::Node { .. } | Cause::Hurried { .. } => true,
+            Cause::Target(_) | Cause::ClientGone => false,
+        }
+    }
+}
+
 pub(super) enum Cause {
     /// Connect or handshake, or an answer that blames the node. Another way to the node may work.
     Node {
@@ -200,7 +212,8 @@ pub async fn reach(
     Err(search.verdict(budget.left().is_zero()))
 }
 
-/// Goes one path to its end.
+/// Goes one path to its end. A multiplexed session that turns out to be dead says nothing about its node: the path is then
+/// gone once more without it.
 pub(super) async fn through(
     nodes: &[&Node],
     interface: Option<&Interface>,
@@ -208,8 +221,28 @@ pub(super) async fn through(
     asking: &mut Asking<'_>,
     (budget, patience): (&Budget, Patience),
 ) -> Result<Up, PathFailure> {
-    let stream = approach(nodes, interface, (budget, patience)).await?;
+    let mut used = Used::default();
+    let outcome = go(nodes, interface, target, asking, (budget, patience), &mut used).await;
+    match outcome {
+        Err(failure) if failure.is_silence() && used.distrust() && !budget.left().is_zero() => {
+            tracing::debug!(cause = %failure.cause, "a session seems to be dead");
+            go(nodes, interface, target, asking, (budget, patience), &mut Used::default()).await
+        }
+        outcome => outcome,
+    }
+}
+
+async fn go(
+    nodes: &[&Node],
+    interface: Option<&Interface>,
+    target: &HostPort,
+    asking: &mut Asking<'_>,
+    (budget, patience): (&Budget, Patience),
+    used: &mut Used,
+) -> Result<Up, PathFailure> {
+    let stream = approach(nodes, interface, (budget, patience), Sharing::With(used)).await?;
     let hop = nodes.len() - 1;
+    let patience = used.patience(patience);
     ask_last(stream, nodes[hop], target, asking, (budget, patience))
         .await
         .map_err(|cause| PathFailure { hop, cause })
@@ -220,36 +253,90 @@ pub(super) async fn approach(
     nodes: &[&Node],
     interface: Option<&Interface>,
     (budget, patience): (&Budget, Patience),
+    mut sharing: Sharing<'_>,
 ) -> Result<Stream, PathFailure> {
-    let deadlines = budget.options.deadlines;
-    let (mut stream, mut before): (Option<Stream>, Option<&Node>) = (None, None);
-    for (hop, node) in nodes.iter().enumerate() {
-        let fail = |cause| PathFailure { hop, cause };
-        let carried = match (stream.take(), before) {
-            (Some(carrier), Some(previous)) => {
-                let asked = ask_next(carrier, previous, &node.addr, (budget, patience)).await;
-                asked.map_err(|(whose, cause)| match whose {
-                    Whose::Next => fail(cause),
-                    Whose::Asked => PathFailure { hop: hop - 1, cause },
-                })?
+    let (mut stream, mut next) = (None, 0);
+    if let Sharing::With(used) = &mut sharing
+        && let Some((hop, opened)) = resume(nodes, interface)
+    {
+        used.push(opened.session);
+        (stream, next) = (Some(opened.stream), hop + 1);
+    }
+    for hop in next..nodes.len() {
+        let carried = match (stream.take(), hop.checked_sub(1)) {
+            (Some(carrier), Some(before)) => {
+                let patience = sharing.patience(patience);
+                let asked = ask_next(carrier, nodes[before], &nodes[hop].addr, (budget, patience)).await;
+                let carried = asked.map_err(|(whose, cause)| match whose {
+                    Whose::Next => PathFailure { hop, cause },
+                    Whose::Asked => PathFailure { hop: before, cause },
+                })?;
+                Some(carried)
             }
-            (None, _) | (_, None) => {
-                let (deadline, hurried) = cut(deadlines.connect, budget.left());
-                let connected = crate::net::connect(&node.addr, interface, deadline).await;
-                Stream::Tcp(connected.map_err(|error| fail(blame(hurried, "connect", &error.into())))?)
-            }
+            (None, _) | (_, None) => None,
         };
-        let (_, hurried) = cut(deadlines.handshake, budget.left());
-        let up = node
-            .transport
-            .handshake(carried, deadlines.handshake, budget.left())
-            .await
-            .map_err(|error| fail(blame(hurried, "handshake", &error.into())))?;
-        stream = Some(up);
-        before = Some(node);
+        let up = raise(nodes, hop, carried, interface, budget, &mut sharing).await;
+        stream = Some(up.map_err(|cause| PathFailure { hop, cause })?);
     }
     // Walks hand out no empty paths; were there one, it leads nowhere.
     stream.ok_or_else(|| PathFailure { hop: 0, cause: Cause::Hurried { error: "empty path".into() } })
+}
+
+/// Gets a connection to one node up to its connector: over TCP, or over what the hop before carries.
+async fn raise(
+    nodes: &[&Node],
+    hop: usize,
+    carried: Option<Stream>,
+    interface: Option<&Interface>,
+    budget: &Budget,
+    sharing: &mut Sharing<'_>,
+) -> Result<Stream, Cause> {
+    let (node, options) = (nodes[hop], &budget.options);
+    let failure = |stage, hurried, error: io::Error| DialFailure {
+        stage,
+        kind: error.kind(),
+        hurried: hurried && error.kind() == io::ErrorKind::TimedOut,
+        text: error.to_string(),
+    };
+    let connect = async {
+        let carried = match carried {
+            Some(carried) => carried,
+            None => {
+                let (deadline, hurried) = cut(options.deadlines.connect, budget.left());
+                let connected = crate::net::connect(&node.addr, interface, deadline).await;
+                Stream::Tcp(connected.map_err(|error| failure("connect", hurried, error))?)
+            }
+        };
+        let (_, hurried) = cut(options.deadlines.handshake, budget.left());
+        let raised = node.transport.handshake(carried, options, budget.left()).await;
+        raised.map_err(|error| failure("handshake", hurried, error))
+    };
+    let raised = match (node.transport.mux(), sharing) {
+        (None, _) => connect.await,
+        (Some(mux), Sharing::Alone) => {
+            let alone = |conn| {
+                mux.alone(conn, options).map_err(|error| failure("open", false, io::Error::other(error)))
+            };
+            connect.await.and_then(alone)
+        }
+        (Some(mux), Sharing::With(used)) => {
+            let way = way(nodes, hop, interface);
+            let session = async { connect.await.map(|conn| mux.start(conn, options)) };
+            let opening = mux.pool.open_or_dial(&way, session);
+            // Another connection may be dialling, and its time is not this one's.
+            match tokio::time::timeout(budget.left(), opening).await {
+                Ok(opened) => opened.map(|opened| {
+                    used.push(opened.session);
+                    opened.stream
+                }),
+                Err(_) => Err(failure("connect", true, io::ErrorKind::TimedOut.into())),
+            }
+        }
+    };
+    raised.map_err(|failure| match failure.hurried {
+        true => Cause::Hurried { error: failure.to_string() },
+        false => Cause::Node { error: failure.to_string(), everywhere: false },
+    })
 }
 
 /// Whose fault it is that a node gave no connection to the next one.

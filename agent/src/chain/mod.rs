@@ -15,6 +15,7 @@ pub mod probe;
 pub(crate) mod race;
 mod search;
 pub mod select;
+mod sessions;
 pub mod state;
 mod walk;
 
@@ -137,7 +138,11 @@ impl Hop {
             if !names.insert(&node.name) {
                 return Err(ConfigError::new(path + ".name", format!("{} is there twice", node.name)));
             }
-            nodes.push(Node::build(&path, node)?);
+            let mut node = Node::build(&path, node)?;
+            if let Some(old) = previous.and_then(|hop| hop.nodes.iter().find(|old| old.is_same_as(&node))) {
+                node.transport.share_sessions(&old.transport);
+            }
+            nodes.push(node);
         }
         let states = inherited_states(&nodes, previous);
         let members = nodes.iter().zip(states).enumerate().map(|(i, (node, state))| MemberConfig {

@@ -1,6 +1,7 @@
 //! The only place that makes UDP sockets.
 
 use crate::net::{Interface, interleaved, within};
+use crate::stream::Stream;
 use shared::address::HostPort;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io;
@@ -100,8 +101,9 @@ fn beyond_the_limit(_: &Socket, _: usize) -> bool {
 }
 
 /// Makes a stream that carries datagrams fail when its peer has acknowledged nothing for this long, instead of the
-/// quarter of an hour that TCP tries: what waits in it is of no use any more by then.
-pub fn give_up_after(stream: &tokio::net::TcpStream, silence: Duration) {
+/// quarter of an hour that TCP tries: what waits in it is of no use any more by then. A multiplexed one has keepalives of its own, and shares its connection with others.
+pub fn give_up_after(stream: &Stream, silence: Duration) {
+    let Some(stream) = stream.own_tcp() else { return };
     #[cfg(target_os = "linux")]
     if let Err(error) = SockRef::from(stream).set_tcp_user_timeout(Some(silence)) {
         tracing::trace!(%error, "user timeout refused");

@@ -119,7 +119,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Limited<S> {
 }
 
 impl Layer for Limited<Stream> {
-    fn tcp(&self) -> &TcpStream {
-        self.inner.tcp()
+    fn abort(self: Box<Self>) {
+        self.inner.abort();
+    }
+
+    fn own_tcp(&self) -> Option<&TcpStream> {
+        self.inner.own_tcp()
     }
 }

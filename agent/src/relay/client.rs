@@ -103,8 +103,12 @@ impl Unanswered {
 }
 
 impl Layer for Unanswered {
-    fn tcp(&self) -> &TcpStream {
-        self.stream.tcp()
+    fn abort(self: Box<Self>) {
+        self.stream.abort();
+    }
+
+    fn own_tcp(&self) -> Option<&TcpStream> {
+        self.stream.own_tcp()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::chain::connector::check_auth;
 use crate::chain::group::{Group, MemberConfig};
 use crate::metadata::{ConfigError, MetadataReader};
 use crate::net::Interface;
-use crate::tls::TlsServer;
+use crate::transport::acceptor::Acceptor;
 use shared::address::HostPort;
 use shared::gost::{ForwarderConfig, HandlerConfig, ListenerConfig, ServiceConfig};
 use std::collections::BTreeSet;
@@ -111,26 +111,9 @@ pub(super) fn positive(duration: Option<Duration>) -> Option<Duration> {
 }
 
 fn transport(path: &str, listener: &ListenerConfig) -> Result<Transport, ConfigError> {
-    if listener.kind == "udp" {
-        return super::udp::options(path, listener).map(Transport::Udp);
-    }
-    let known = ["keepAlive", "keepalive.", "ttl", "mux.", "nodelay", "handshakeTimeout"];
-    let metadata = MetadataReader::new(format!("{path}.metadata"), &listener.metadata, &known)?;
-    let timeout = positive(metadata.duration("handshakeTimeout")?);
-    let wrong = |field: &str, reason: String| ConfigError::new(format!("{path}.{field}"), reason);
     match listener.kind.as_str() {
-        "tcp" if listener.tls.is_some() => Err(wrong("tls", "tcp has no tls options".to_owned())),
-        "tcp" => Ok(Transport::Tcp),
-        "tls" => {
-            if let Some(tls) = &listener.tls
-                && (tls.secure || tls.server_name.is_some())
-            {
-                return Err(wrong("tls", "secure and serverName are options of dialers".to_owned()));
-            }
-            let server = TlsServer::new(listener.tls.as_ref()).map_err(|reason| wrong("tls", reason))?;
-            Ok(Transport::Tls { server, timeout })
-        }
-        other => Err(wrong("type", format!("{other} is not supported"))),
+        "udp" => super::udp::options(path, listener).map(Transport::Udp),
+        _ => Acceptor::build(path, listener).map(Transport::Streams),
     }
 }
 

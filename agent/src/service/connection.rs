@@ -1,6 +1,6 @@
 //! One client connection from accept to end.
 
-use super::admission::{Denied, admit};
+use super::admission::{Admitted, Denied, admit};
 use super::plane::Plane;
 use super::reach::{Goal, Refusal, reach};
 use super::{Forwarder, Handler, Service, Transport, proxying, udp_relay};
@@ -9,32 +9,101 @@ use crate::relay::pump::Client;
 use crate::relay::server::{RequestError, answer, authorized, read_request};
 use crate::relay::wire::{Command, Status, response};
 use crate::stream::Stream;
+use crate::tasks::Tasks;
+use crate::transport::acceptor::Accepted;
+use crate::transport::smux;
+use arc_swap::ArcSwap;
 use shared::gost::Auth;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-/// Serves one connection to its end.
-pub(super) async fn serve(
+/// What the connections of one listener need.
+pub(super) struct Accepting {
+    /// What the service is now; streams that come later over the same connection are served by what it is then.
+    pub(super) service: Arc<ArcSwap<Service>>,
+    pub(super) plane: Arc<Plane>,
+    /// The listener is closed: no new streams either.
+    pub(super) closed: CancellationToken,
+    /// Ends the connections.
+    pub(super) stop: CancellationToken,
+}
+
+/// Serves one connection to its end, with all the streams that come over it.
+pub(super) async fn serve(accepting: &Accepting, tcp: TcpStream, peer: SocketAddr) {
+    let Accepting { plane, stop, .. } = accepting;
+    let service = accepting.service.load_full();
+    // Otherwise the listener closes in this moment: the service listens for datagrams now.
+    let Transport::Streams(transport) = &service.transport else { return crate::net::reset_on_close(&tcp) };
+    crate::net::tune(&tcp);
+    // Many streams are as many clients; each is asked for on its own.
+    let admitted = match transport.is_shared() {
+        true => None,
+        false => match admit(&service, peer.ip(), plane) {
+            Ok(admitted) => Some(admitted),
+            Err(denied) => {
+                crate::net::reset_on_close(&tcp);
+                return note_denied(&service, peer, &denied, plane);
+            }
+        },
+    };
+    let tasks = Tasks { tracker: plane.tracker.clone(), stop: stop.clone() };
+    let accepted = tokio::select! {
+        accepted = transport.accept(Stream::Tcp(tcp), &plane.options, &tasks) => accepted,
+        () = stop.cancelled() => return,
+    };
+    match accepted {
+        Ok(Accepted::One(stream)) => serve_stream(&service, (stream, admitted), peer, plane, stop).await,
+        Ok(Accepted::Many(streams)) => serve_streams(accepting, streams, peer).await,
+        Err(error) => tracing::debug!(service = service.name, %peer, %error, "connection ended"),
+    }
+}
+
+/// Each stream is a client connection of its own, and counts as one.
+async fn serve_streams(accepting: &Accepting, mut streams: smux::Accepting, peer: SocketAddr) {
+    let Accepting { service, plane, closed, stop } = accepting;
+    loop {
+        let stream = tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = closed.cancelled() => return,
+            stream = streams.accept() => stream,
+        };
+        let Some(stream) = stream else { return };
+        let service = service.load_full();
+        let Some(slot) = super::listener::slot(&service, plane) else {
+            stream.abort();
+            continue;
+        };
+        let (plane, stop) = (plane.clone(), stop.clone());
+        let tracker = plane.tracker.clone();
+        tracker.spawn(async move {
+            serve_stream(&service, (stream, None), peer, &plane, &stop).await;
+            drop(slot);
+        });
+    }
+}
+
+/// Serves one client connection to its end.
+async fn serve_stream(
     service: &Service,
-    tcp: TcpStream,
+    (stream, admitted): (Stream, Option<Admitted>),
     peer: SocketAddr,
     plane: &Plane,
     stop: &CancellationToken,
 ) {
-    crate::net::tune(&tcp);
-    let admitted = match admit(service, peer.ip(), plane) {
+    let admitted = match admitted.map_or_else(|| admit(service, peer.ip(), plane), Ok) {
         Ok(admitted) => admitted,
         Err(denied) => {
-            crate::net::reset_on_close(&tcp);
-            note_denied(service, peer, &denied, plane);
-            return;
+            stream.abort();
+            return note_denied(service, peer, &denied, plane);
         }
     };
     let served = async {
-        let stream = admitted.limit(accept(service, tcp, plane).await?, plane);
+        let stream = admitted.limit(stream, plane);
         let client = Client::new(stream, peer.ip());
         match &service.handler {
             Handler::Forward(forwarder) => forward(service, forwarder, client, plane, stop).await,
@@ -53,18 +122,6 @@ pub(super) async fn serve(
     };
     if let Err(error) = outcome {
         tracing::debug!(service = service.name, %peer, %error, "connection ended");
-    }
-}
-
-async fn accept(service: &Service, tcp: TcpStream, plane: &Plane) -> io::Result<Stream> {
-    let stream = Stream::Tcp(tcp);
-    match &service.transport {
-        Transport::Tcp => Ok(stream),
-        // The listener closes in this moment.
-        Transport::Udp(_) => Err(io::Error::other("the service listens for datagrams now")),
-        Transport::Tls { server, timeout } => {
-            server.handshake(stream, timeout.unwrap_or(plane.options.deadlines.handshake)).await
-        }
     }
 }
 

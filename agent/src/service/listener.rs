@@ -1,6 +1,6 @@
 //! Accepts connections and hands each to what the service is at that moment.
 
-use super::connection;
+use super::connection::{self, Accepting};
 use super::plane::Plane;
 use super::{Service, Transport, udp};
 use crate::datagram::listener::DatagramListener;
@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -75,14 +76,15 @@ impl Listening {
     ) -> std::io::Result<Self> {
         let local = bound.local_addr()?;
         let stop = plane.stop.child_token();
-        let (ends, plane) = (stop.clone(), plane.clone());
+        let (plane, closed) = (plane.clone(), stop.clone());
         let tracker = plane.tracker.clone();
         let ended = match bound {
             Bound::Connections(listener) => {
-                tracker.spawn(accept(listener, service, ends, connections, plane))
+                let accepting = Accepting { service, plane, closed, stop: connections };
+                tracker.spawn(accept(listener, Arc::new(accepting)))
             }
             Bound::Datagrams(socket) => {
-                tracker.spawn(udp::receive(socket, service, ends, connections, plane))
+                tracker.spawn(udp::receive(socket, service, closed, connections, plane))
             }
         };
         Ok(Self { local, stop: stop.drop_guard(), ended })
@@ -98,13 +100,8 @@ impl Listening {
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    service: Arc<ArcSwap<Service>>,
-    stop: CancellationToken,
-    connections: CancellationToken,
-    plane: Arc<Plane>,
-) {
+async fn accept(listener: TcpListener, accepting: Arc<Accepting>) {
+    let Accepting { service, closed: stop, .. } = &*accepting;
     let mut pause = FIRST_PAUSE;
     loop {
         let accepted = tokio::select! {
@@ -125,19 +122,25 @@ async fn accept(
             }
         };
         pause = FIRST_PAUSE;
-        let service = service.load_full();
-        let Ok(slot) = plane.slots.clone().try_acquire_owned() else {
+        let Some(slot) = slot(&accepting.service.load(), &accepting.plane) else {
             crate::net::reset_on_close(&tcp);
-            if let Some(held_back) = service.refusals.pass(&plane.options.clock) {
-                tracing::warn!(service = service.name, held_back, "too many connections: refused");
-            }
             continue;
         };
-        let (plane, stop) = (plane.clone(), connections.clone());
-        let tracker = plane.tracker.clone();
+        let (accepting, tracker) = (accepting.clone(), accepting.plane.tracker.clone());
         tracker.spawn(async move {
-            connection::serve(&service, tcp, peer, &plane, &stop).await;
+            connection::serve(&accepting, tcp, peer).await;
             drop(slot);
         });
     }
+}
+
+/// Room for one more connection, if there is any.
+pub(super) fn slot(service: &Service, plane: &Plane) -> Option<OwnedSemaphorePermit> {
+    let slot = plane.slots.clone().try_acquire_owned().ok();
+    if slot.is_none()
+        && let Some(held_back) = service.refusals.pass(&plane.options.clock)
+    {
+        tracing::warn!(service = service.name, held_back, "too many connections: refused");
+    }
+    slot
 }

@@ -18,7 +18,7 @@ mod udp_relay;
 
 use crate::chain::group::Group;
 use crate::net::Interface;
-use crate::tls::TlsServer;
+use crate::transport::acceptor::Acceptor;
 use admission::LimiterNames;
 use plane::LogGate;
 use shared::address::HostPort;
@@ -48,8 +48,7 @@ pub struct Service {
 
 /// How connections arrive.
 enum Transport {
-    Tcp,
-    Tls { server: TlsServer, timeout: Option<Duration> },
+    Streams(Acceptor),
     Udp(sessions::SessionOptions),
 }
 

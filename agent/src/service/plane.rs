@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use crate::limit::Limits;
 use crate::options::RuntimeOptions;
 use crate::registry::Registry;
+use crate::tasks::Tasks;
 use nix::sys::resource::{Resource, getrlimit};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,14 +45,16 @@ pub struct Plane {
 impl Plane {
     /// Nothing runs yet.
     pub fn new(options: RuntimeOptions) -> Self {
+        let tasks = Tasks::default();
+        let options = RuntimeOptions { tasks: tasks.clone(), ..options };
         let slots = options.connection_limit.unwrap_or_else(connections_by_files);
         let sessions = options.session_limit.unwrap_or_else(sessions_by_files);
         Self {
             registry: Registry::default(),
             limits: Limits::new(&options.clock),
             options,
-            tracker: TaskTracker::new(),
-            stop: CancellationToken::new(),
+            tracker: tasks.tracker,
+            stop: tasks.stop,
             slots: Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))),
             sessions: Arc::new(Semaphore::new(sessions.min(Semaphore::MAX_PERMITS))),
             refused: AtomicU64::new(0),

@@ -378,7 +378,7 @@ async fn carry<K: Hash + Eq + Clone + Send + Sync + 'static, D: Deliver>(
 /// Both directions over a stream. The first datagram went along with the request.
 async fn framed(session: &Session, through: Through, to: &impl Deliver, seen: impl FnMut(u64)) -> End {
     let Through { stream, open: _open } = through;
-    give_up_after(stream.tcp(), STILL);
+    give_up_after(&stream, STILL);
     let (mut down, mut up) = tokio::io::split(stream);
     End::Way(tokio::select! {
         ended = frames_to(&mut down, FrameReader::default(), to, seen) => ended,

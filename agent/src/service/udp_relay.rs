@@ -45,7 +45,7 @@ pub(super) async fn serve(
         }
         DatagramWay::Socket(socket) => {
             let (stream, early) = client.into_parts();
-            give_up_after(stream.tcp(), STILL);
+            give_up_after(&stream, STILL);
             let (mut from_client, mut to_client) = tokio::io::split(stream);
             let peer = Peer::new(socket);
             tokio::select! {

@@ -142,51 +142,10 @@ async fn a_node_without_protocol_is_used_as_it_is() {
     target.assert_only_exits_came();
 }
 
-/// A reproducible stream of bytes, and its checksum as it goes by.
-struct Noise(u64);
-
-impl Noise {
-    fn fill(&mut self, block: &mut [u8]) {
-        for eight in block.chunks_mut(8) {
-            // xorshift64: any sequence without period in sight will do.
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            eight.copy_from_slice(&self.0.to_le_bytes()[..eight.len()]);
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixty_four_megabytes_both_ways_at_once_through_tls() {
-    const TOTAL: usize = 64 * 1024 * 1024;
-    const BLOCK: usize = 256 * 1024;
     let target = Target::start(Does::Echo).await;
     let exit = Exit::start(1, "tls").await;
     let entry = Entry::start(&[exit.node("a", "tls")], target.addr).await;
-    let (mut read, mut write) = entry.connect().await.into_split();
-    let sending = tokio::spawn(async move {
-        let (mut noise, mut block, mut sum) = (Noise(42), vec![0; BLOCK], crc32fast::Hasher::new());
-        for _ in 0..TOTAL / BLOCK {
-            noise.fill(&mut block);
-            sum.update(&block);
-            write.write_all(&block).await.unwrap();
-        }
-        write.shutdown().await.unwrap();
-        sum.finalize()
-    });
-    let (mut block, mut sum, mut got) = (vec![0; BLOCK], crc32fast::Hasher::new(), 0);
-    let receiving = async {
-        loop {
-            let n = read.read(&mut block).await.unwrap();
-            if n == 0 {
-                break;
-            }
-            sum.update(&block[..n]);
-            got += n;
-        }
-    };
-    tokio::time::timeout(LONG * 4, receiving).await.unwrap();
-    assert_eq!(got, TOTAL);
-    assert_eq!(sum.finalize(), sending.await.unwrap());
+    there_and_back(entry.connect().await, 64 * 1024 * 1024).await;
 }

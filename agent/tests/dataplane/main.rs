@@ -17,6 +17,7 @@ mod rig;
 mod services;
 mod socks5;
 mod swap;
+mod transports;
 mod udp;
 mod udp_limits;
 mod udp_relay;

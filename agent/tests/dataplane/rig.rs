@@ -330,3 +330,48 @@ impl Flag {
         self.0.load(Ordering::SeqCst)
     }
 }
+
+/// A reproducible stream of bytes, and its checksum as it goes by.
+struct Noise(u64);
+
+impl Noise {
+    fn fill(&mut self, block: &mut [u8]) {
+        for eight in block.chunks_mut(8) {
+            // xorshift64: any sequence without period in sight will do.
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            eight.copy_from_slice(&self.0.to_le_bytes()[..eight.len()]);
+        }
+    }
+}
+
+/// Sends so many bytes to an echo and checks what comes back, both at once.
+pub(crate) async fn there_and_back(stream: TcpStream, total: usize) {
+    const BLOCK: usize = 256 * 1024;
+    let (mut read, mut write) = stream.into_split();
+    let sending = tokio::spawn(async move {
+        let (mut noise, mut block, mut sum) = (Noise(42), vec![0; BLOCK], crc32fast::Hasher::new());
+        for _ in 0..total / BLOCK {
+            noise.fill(&mut block);
+            sum.update(&block);
+            write.write_all(&block).await.unwrap();
+        }
+        write.shutdown().await.unwrap();
+        sum.finalize()
+    });
+    let (mut block, mut sum, mut got) = (vec![0; BLOCK], crc32fast::Hasher::new(), 0);
+    let receiving = async {
+        loop {
+            let n = read.read(&mut block).await.unwrap();
+            if n == 0 {
+                break;
+            }
+            sum.update(&block[..n]);
+            got += n;
+        }
+    };
+    tokio::time::timeout(LONG * 4, receiving).await.unwrap();
+    assert_eq!(got, total);
+    assert_eq!(sum.finalize(), sending.await.unwrap());
+}

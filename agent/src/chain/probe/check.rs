@@ -7,6 +7,7 @@ use crate::chain::dial::{Budget, Patience, approach};
 use crate::chain::fault::AskError;
 use crate::chain::marks::Health;
 use crate::chain::node::Node;
+use crate::chain::sessions::Sharing;
 use crate::net::within;
 use crate::options::RuntimeOptions;
 use crate::stream::Stream;
@@ -62,8 +63,10 @@ pub(super) async fn node(
     let took = || options.clock.instant().saturating_duration_since(began);
     let budget = Budget::new(options, probe.timeout, 0);
     let interface = chain.hops[0].interface.as_ref();
-    let approached =
-        tokio::time::timeout(probe.timeout, approach(&path, interface, (&budget, Patience::All)));
+    let approached = tokio::time::timeout(
+        probe.timeout,
+        approach(&path, interface, (&budget, Patience::All), Sharing::Alone),
+    );
     let stream = match approached.await {
         Ok(Ok(stream)) => stream,
         Ok(Err(failure)) if failure.hop < hop => return Finding::Nothing(failure.cause.to_string()),

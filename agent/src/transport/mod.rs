@@ -1,0 +1,59 @@
+//! What lies between a TCP connection (or a stream that another hop carries) and the protocol spoken on it.
+//!
+//! | type | layers from below |
+//! | --- | --- |
+//! | `tcp` | none |
+//! | `tls` | TLS |
+//! | `ws`, `wss` | websocket; TLS and websocket |
+//! | `mtcp`, `mtls`, `mws`, `mwss` | the same, and many streams on top |
+
+pub mod acceptor;
+pub mod dialer;
+pub mod pool;
+pub mod smux;
+pub mod tls;
+pub mod ws;
+
+/// The layers of a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kind {
+    tls: bool,
+    ws: bool,
+    mux: bool,
+}
+
+impl Kind {
+    fn parse(text: &str) -> Option<Self> {
+        let (carrier, mux) = match text.strip_prefix('m') {
+            Some(carrier) => (carrier, true),
+            None => (text, false),
+        };
+        let (tls, ws) = match carrier {
+            "tcp" => (false, false),
+            "tls" => (true, false),
+            "ws" => (false, true),
+            "wss" => (true, true),
+            _ => return None,
+        };
+        Some(Self { tls, ws, mux })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds() {
+        let kind = |tls, ws, mux| Some(Kind { tls, ws, mux });
+        assert_eq!(Kind::parse("tcp"), kind(false, false, false));
+        assert_eq!(Kind::parse("wss"), kind(true, true, false));
+        assert_eq!(Kind::parse("mtcp"), kind(false, false, true));
+        assert_eq!(Kind::parse("mtls"), kind(true, false, true));
+        assert_eq!(Kind::parse("mws"), kind(false, true, true));
+        assert_eq!(Kind::parse("mwss"), kind(true, true, true));
+        for other in ["", "m", "kcp", "mmtls", "TLS", "quic"] {
+            assert_eq!(Kind::parse(other), None, "{other}");
+        }
+    }
+}
