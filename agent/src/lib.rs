@@ -18,6 +18,7 @@ pub mod net;
 pub mod options;
 pub mod probe;
 pub mod proxy;
+pub mod proxy_protocol;
 pub mod registry;
 pub mod relay;
 pub mod runtime;

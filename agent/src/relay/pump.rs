@@ -3,6 +3,7 @@
 use super::carry::carry;
 use super::traffic::Traffic;
 use crate::chain::hash::ClientKey;
+use crate::proxy_protocol::Ends;
 use crate::stream::Stream;
 use std::io;
 use std::net::IpAddr;
@@ -18,6 +19,8 @@ pub struct Client {
     stream: Stream,
     /// What the hash strategies know it by: its address, unless something better is known.
     pub key: ClientKey,
+    /// Both ends of its connection, for the target that wants to know.
+    pub ends: Option<Ends>,
     early: Vec<u8>,
     ended: bool,
     /// Nothing of its payload is read before it is through.
@@ -28,7 +31,15 @@ pub struct Client {
 impl Client {
     /// A connection from which nothing was read yet.
     pub fn new(stream: Stream, ip: IpAddr) -> Self {
-        Self { stream, key: ip.into(), early: Vec::new(), ended: false, waits: false, traffic: None }
+        Self {
+            stream,
+            key: ip.into(),
+            ends: None,
+            early: Vec::new(),
+            ended: false,
+            waits: false,
+            traffic: None,
+        }
     }
 
     /// The connection, for the messages that come before payload.

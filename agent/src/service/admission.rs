@@ -7,10 +7,13 @@ use crate::limit::datagrams::Policed;
 use crate::limit::limited::Limited;
 use crate::limit::names;
 use crate::limit::traffic::TrafficLimiter;
+use crate::net::within;
+use crate::proxy_protocol::{self, Ends, HeaderError};
 use crate::stream::Stream;
 use shared::gost::ServiceConfig;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use tokio::net::TcpStream;
 
 /// The limiters that a service names. Looked up per connection, so one that comes later counts for who comes later.
 pub(super) struct LimiterNames {
@@ -30,8 +33,10 @@ impl LimiterNames {
 }
 
 /// Why a client may not come in.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Denied {
+    #[error(transparent)]
+    Header(#[from] HeaderError),
     #[error("too many open connections {full} (climiter {limiter})")]
     Connections { limiter: String, full: Full },
     #[error("too many new connections {full} (rlimiter {limiter})")]
@@ -43,6 +48,24 @@ pub(super) struct Admitted {
     _counted: Vec<Counted>,
     traffic: Vec<Arc<TrafficLimiter>>,
     ip: IpAddr,
+}
+
+/// Who a client is: what the PROXY header says, if the service wants one.
+///
+/// A service that wants one takes nothing else: whoever leaves it out could be anybody.
+pub(super) async fn ends(
+    service: &Service,
+    tcp: &mut TcpStream,
+    peer: SocketAddr,
+    plane: &Plane,
+) -> Result<Ends, Denied> {
+    let own = Ends { source: peer, destination: tcp.local_addr().map_err(HeaderError::Io)? };
+    if !service.proxy_in {
+        return Ok(own);
+    }
+    let deadline = plane.options.deadlines.handshake;
+    let said = within(deadline, async { Ok(proxy_protocol::read(tcp).await) }).await;
+    Ok(said.map_err(HeaderError::Io)??.unwrap_or(own))
 }
 
 /// Asks all limiters of the service. `ip` is the client's.

@@ -7,6 +7,7 @@ use crate::chain::connector::check_auth;
 use crate::chain::group::{Group, MemberConfig};
 use crate::metadata::{ConfigError, MetadataReader};
 use crate::net::Interface;
+use crate::proxy_protocol::{self, Version};
 use crate::transport::acceptor::Acceptor;
 use shared::address::HostPort;
 use shared::gost::{ForwarderConfig, HandlerConfig, ListenerConfig, ServiceConfig};
@@ -28,9 +29,10 @@ impl Service {
         if config.observer.as_deref().is_some_and(|name| !name.is_empty()) {
             return Err(ConfigError::new(format!("{path}: observer"), "is not supported yet"));
         }
-        let known = ["interface", PAUSED, "dialTimeout", "proxyProtocol", "enableStats"];
+        let known = ["interface", PAUSED, "dialTimeout", proxy_protocol::KEY, "enableStats"];
         let metadata = MetadataReader::new(format!("{path}: metadata"), &config.metadata, &known)?;
-        metadata.refuse("proxyProtocol")?;
+        // Clients may use either version, whichever is named.
+        let proxy_in = proxy_protocol::version(&metadata, &format!("{path}: metadata"))?.is_some();
         metadata.flag(PAUSED)?;
         let interface = metadata
             .text("interface")?
@@ -53,6 +55,14 @@ impl Service {
         if let Some(reason) = mismatch {
             return Err(ConfigError::new(format!("{path}: handler.type"), reason));
         }
+        let proxy_out = proxy_out(&path, config)?;
+        if matches!(transport, Transport::Udp(_)) {
+            let side = if proxy_in { "metadata" } else { "handler.metadata" };
+            if proxy_in || proxy_out.is_some() {
+                let path = format!("{path}: {side}.{}", proxy_protocol::KEY);
+                return Err(ConfigError::new(path, "is not supported for datagrams"));
+            }
+        }
         Ok(Self {
             name: config.name.clone(),
             chain,
@@ -62,6 +72,8 @@ impl Service {
             dial_timeout: positive(metadata.duration("dialTimeout")?),
             interface,
             hash_by_target: hash_by_target(&path, &config.handler)?,
+            proxy_in,
+            proxy_out,
             limiters: LimiterNames::of(config),
             refusals: LogGate::default(),
         })
@@ -106,6 +118,15 @@ fn hash_by_target(path: &str, handler: &HandlerConfig) -> Result<bool, ConfigErr
     }
 }
 
+/// The version of the PROXY header that targets get.
+fn proxy_out(path: &str, config: &ServiceConfig) -> Result<Option<Version>, ConfigError> {
+    let path = format!("{path}: handler.metadata");
+    let keys = &config.handler.metadata;
+    // Which keys a handler knows is its own matter.
+    let known: Vec<&str> = keys.keys().map(String::as_str).collect();
+    proxy_protocol::version(&MetadataReader::new(&path, keys, &known)?, &path)
+}
+
 pub(super) fn positive(duration: Option<Duration>) -> Option<Duration> {
     duration.filter(|duration| !duration.is_zero())
 }
@@ -122,9 +143,9 @@ fn handler(path: &str, config: &ServiceConfig, previous: Option<&Service>) -> Re
         return Ok(Handler::Proxy(proxy));
     }
     let HandlerConfig { kind, auth, metadata, .. } = &config.handler;
-    let known = ["nodelay", "readTimeout", "keepAlive", "keepalive.", "mux.", "proxyProtocol", "ttl", HASH];
+    let known =
+        ["nodelay", "readTimeout", "keepAlive", "keepalive.", "mux.", proxy_protocol::KEY, "ttl", HASH];
     let metadata = MetadataReader::new(format!("{path}: handler.metadata"), metadata, &known)?;
-    metadata.refuse("proxyProtocol")?;
     let forwarder = config
         .forwarder
         .as_ref()
@@ -254,8 +275,8 @@ mod tests {
             ("/metadata", json!({"stats": 1}), "service 7_1_0_tcp: metadata.stats: is not supported"),
             (
                 "/metadata",
-                json!({"proxyProtocol": 1}),
-                "service 7_1_0_tcp: metadata.proxyProtocol: is not supported yet",
+                json!({"proxyProtocol": 3}),
+                "service 7_1_0_tcp: metadata.proxyProtocol: 3 is not a version, expected 1 or 2",
             ),
             ("/metadata", json!({"interface": "a b"}), "service 7_1_0_tcp: metadata.interface: `a b`"),
             ("/listener/tls", json!({}), "service 7_1_0_tcp: listener.tls: tcp has no tls options"),

@@ -1,10 +1,11 @@
 //! One client connection from accept to end.
 
-use super::admission::{Admitted, Denied, admit};
+use super::admission::{Admitted, Denied, admit, ends};
 use super::plane::Plane;
 use super::reach::{Goal, Refusal, reach};
 use super::{Forwarder, Handler, Service, Transport, proxying, udp_relay};
 use crate::net::within;
+use crate::proxy_protocol::Ends;
 use crate::relay::pump::Client;
 use crate::relay::server::{RequestError, answer, authorized, read_request};
 use crate::relay::wire::{Command, Status, response};
@@ -33,22 +34,27 @@ pub(super) struct Accepting {
 }
 
 /// Serves one connection to its end, with all the streams that come over it.
-pub(super) async fn serve(accepting: &Accepting, tcp: TcpStream, peer: SocketAddr) {
+pub(super) async fn serve(accepting: &Accepting, mut tcp: TcpStream, peer: SocketAddr) {
     let Accepting { plane, stop, .. } = accepting;
     let service = accepting.service.load_full();
     // Otherwise the listener closes in this moment: the service listens for datagrams now.
     let Transport::Streams(transport) = &service.transport else { return crate::net::reset_on_close(&tcp) };
     crate::net::tune(&tcp);
-    // Many streams are as many clients; each is asked for on its own.
-    let admitted = match transport.is_shared() {
-        true => None,
-        false => match admit(&service, peer.ip(), plane) {
-            Ok(admitted) => Some(admitted),
-            Err(denied) => {
-                crate::net::reset_on_close(&tcp);
-                return note_denied(&service, peer, &denied, plane);
-            }
-        },
+    let ends = tokio::select! {
+        ends = ends(&service, &mut tcp, peer, plane) => ends,
+        () = stop.cancelled() => return,
+    };
+    let admitted = ends.map_err(|denied| (peer, denied)).and_then(|ends| {
+        // Many streams are as many clients; each is asked for on its own.
+        let admit = || admit(&service, ends.source.ip(), plane).map_err(|denied| (ends.source, denied));
+        Ok((ends, if transport.is_shared() { None } else { Some(admit()?) }))
+    });
+    let (ends, admitted) = match admitted {
+        Ok(admitted) => admitted,
+        Err((client, denied)) => {
+            crate::net::reset_on_close(&tcp);
+            return note_denied(&service, client, &denied, plane);
+        }
     };
     let tasks = Tasks { tracker: plane.tracker.clone(), stop: stop.clone() };
     let accepted = tokio::select! {
@@ -56,14 +62,14 @@ pub(super) async fn serve(accepting: &Accepting, tcp: TcpStream, peer: SocketAdd
         () = stop.cancelled() => return,
     };
     match accepted {
-        Ok(Accepted::One(stream)) => serve_stream(&service, (stream, admitted), peer, plane, stop).await,
-        Ok(Accepted::Many(streams)) => serve_streams(accepting, streams, peer).await,
+        Ok(Accepted::One(stream)) => serve_stream(&service, (stream, admitted), ends, plane, stop).await,
+        Ok(Accepted::Many(streams)) => serve_streams(accepting, streams, ends).await,
         Err(error) => tracing::debug!(service = service.name, %peer, %error, "connection ended"),
     }
 }
 
 /// Each stream is a client connection of its own, and counts as one.
-async fn serve_streams(accepting: &Accepting, mut streams: smux::Accepting, peer: SocketAddr) {
+async fn serve_streams(accepting: &Accepting, mut streams: smux::Accepting, ends: Ends) {
     let Accepting { service, plane, closed, stop } = accepting;
     loop {
         let stream = tokio::select! {
@@ -81,7 +87,7 @@ async fn serve_streams(accepting: &Accepting, mut streams: smux::Accepting, peer
         let (plane, stop) = (plane.clone(), stop.clone());
         let tracker = plane.tracker.clone();
         tracker.spawn(async move {
-            serve_stream(&service, (stream, None), peer, &plane, &stop).await;
+            serve_stream(&service, (stream, None), ends, &plane, &stop).await;
             drop(slot);
         });
     }
@@ -91,10 +97,11 @@ async fn serve_streams(accepting: &Accepting, mut streams: smux::Accepting, peer
 async fn serve_stream(
     service: &Service,
     (stream, admitted): (Stream, Option<Admitted>),
-    peer: SocketAddr,
+    ends: Ends,
     plane: &Plane,
     stop: &CancellationToken,
 ) {
+    let peer = ends.source;
     let admitted = match admitted.map_or_else(|| admit(service, peer.ip(), plane), Ok) {
         Ok(admitted) => admitted,
         Err(denied) => {
@@ -104,7 +111,8 @@ async fn serve_stream(
     };
     let served = async {
         let stream = admitted.limit(stream, plane);
-        let client = Client::new(stream, peer.ip());
+        let mut client = Client::new(stream, peer.ip());
+        client.ends = Some(ends);
         match &service.handler {
             Handler::Forward(forwarder) => forward(service, forwarder, client, plane, stop).await,
             Handler::Relay { auth, request_timeout, forwarder } => {

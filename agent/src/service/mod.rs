@@ -18,6 +18,7 @@ mod udp_relay;
 
 use crate::chain::group::Group;
 use crate::net::Interface;
+use crate::proxy_protocol::Version;
 use crate::transport::acceptor::Acceptor;
 use admission::LimiterNames;
 use plane::LogGate;
@@ -40,6 +41,10 @@ pub struct Service {
     interface: Option<Interface>,
     /// The hash strategies go by what the client asks for, instead of where it comes from.
     hash_by_target: bool,
+    /// Each connection begins with a PROXY header.
+    proxy_in: bool,
+    /// The target gets a PROXY header of this version.
+    proxy_out: Option<Version>,
     /// What its clients are limited by.
     limiters: LimiterNames,
     /// Refusals come as often as clients do; their log lines do not.

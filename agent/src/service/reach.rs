@@ -7,7 +7,8 @@ use crate::chain::asking::Asking;
 use crate::chain::dial::{Budget, ChainFailure, Through};
 use crate::chain::fault::TargetFault;
 use crate::chain::group::Attempt;
-use crate::net::Interface;
+use crate::net::{Interface, within};
+use crate::proxy_protocol;
 use crate::relay::pump::Client;
 use crate::relay::wire::Status;
 use crate::stream::Stream;
@@ -16,6 +17,7 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
 use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::UdpSocket;
 
 /// Where a client wants to go.
@@ -38,6 +40,8 @@ pub(super) enum Refusal {
     Direct { target: HostPort, error: io::Error },
     #[error("the service has no target")]
     NoTarget,
+    #[error("the target did not take the PROXY header: {0}")]
+    Announce(io::Error),
     #[error("no time left")]
     Time,
     #[error("the client is gone")]
@@ -52,7 +56,11 @@ impl Refusal {
                 Some(TargetFault::Timeout)
             }
             Refusal::Chain { failure: ChainFailure::Target(fault), .. } => Some(*fault),
-            Refusal::NoChain(_) | Refusal::NoTarget | Refusal::Chain { .. } | Refusal::ClientGone => None,
+            Refusal::NoChain(_)
+            | Refusal::NoTarget
+            | Refusal::Chain { .. }
+            | Refusal::Announce(_)
+            | Refusal::ClientGone => None,
             Refusal::Direct { error, .. } => Some(TargetFault::of_io(error)),
         }
     }
@@ -69,6 +77,7 @@ impl Refusal {
             Refusal::NoChain(_)
             | Refusal::NoTarget
             | Refusal::Chain { .. }
+            | Refusal::Announce(_)
             | Refusal::Time
             | Refusal::ClientGone => false,
         }
@@ -136,15 +145,24 @@ pub(super) struct Reached<W> {
     pub(super) target: Option<Attempt>,
 }
 
-/// Finds a way for a connection to the goal within the service's limits.
+/// Finds a way for a connection to the goal within the service's limits. If the service says so, the target has been
+/// told who the client is.
 pub(super) async fn reach(
     service: &Service,
     goal: Goal<'_>,
     client: &mut Client,
     plane: &Plane,
 ) -> Result<Through, Refusal> {
+    let ends = client.ends;
     let mut asking = Asking::Connection { client, datagrams: false };
-    let Reached { way, target } = find(service, goal, &mut asking, plane).await?;
+    let Reached { mut way, target } = find::<Through>(service, goal, &mut asking, plane).await?;
+    if let (Some(version), Some(ends)) = (service.proxy_out, ends) {
+        let announce = async {
+            way.stream.write_all(&proxy_protocol::header(version, ends)?).await?;
+            way.stream.flush().await
+        };
+        within(plane.options.deadlines.handshake, announce).await.map_err(Refusal::Announce)?;
+    }
     target.into_iter().for_each(|target| {
         target.succeed();
     });

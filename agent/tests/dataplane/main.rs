@@ -10,6 +10,7 @@ mod limits;
 mod parallel;
 mod plain;
 mod probes;
+mod proxy_protocol;
 mod proxy_rig;
 mod refuse;
 mod relay_server;

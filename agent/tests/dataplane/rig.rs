@@ -252,8 +252,7 @@ impl Entry {
 
     /// Without making a chain.
     pub(crate) async fn in_runtime(runtime: Runtime, target: SocketAddr, more: Value) -> Self {
-        let mut config = forward("f", target);
-        merge(&mut config, more);
+        let config = merged_forward(target, more);
         runtime.apply(Change::AddServices(vec![service(config)])).await.unwrap();
         let addr = runtime.listening("f").unwrap();
         Self { runtime, addr }
@@ -298,6 +297,13 @@ pub(crate) fn forward(name: &str, target: SocketAddr) -> Value {
         "handler": {"type": "tcp", "chain": "c"}, "listener": {"type": "tcp"},
         "forwarder": {"nodes": [{"name": "node_1", "addr": target.to_string()}]}
     })
+}
+
+/// A forward to one target through the chain `c`, with `more` merged into it.
+pub(crate) fn merged_forward(target: SocketAddr, more: Value) -> Value {
+    let mut config = forward("f", target);
+    merge(&mut config, more);
+    config
 }
 
 /// The chain `c` with one hop of these nodes.
