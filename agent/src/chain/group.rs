@@ -62,13 +62,37 @@ pub struct Terms {
     pub weight: u32,
 }
 
-impl Terms {
-    /// Reads the metadata of a member; `path` is the metadata's. What it does not say, `general` does.
-    pub fn read(path: &str, metadata: &Metadata, general: FailRule) -> Result<Self, ConfigError> {
+/// What a member says itself about its terms.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OwnTerms {
+    max_fails: Option<u32>,
+    fail_timeout: Option<Duration>,
+    backup: bool,
+    weight: Option<u32>,
+}
+
+impl OwnTerms {
+    /// Reads the metadata of a member; `path` is the metadata's.
+    pub fn read(path: &str, metadata: &Metadata) -> Result<Self, ConfigError> {
         let known = ["weight", "backup", "maxFails", "failTimeout"];
         let reader = MetadataReader::new(path, metadata, &known)?;
-        let rule = fail_rule(general, reader.number("maxFails")?, reader.duration("failTimeout")?, path)?;
-        Ok(Self { rule, backup: reader.flag("backup")?, weight: reader.number("weight")?.unwrap_or(1) })
+        let own = Self {
+            max_fails: reader.number("maxFails")?.filter(|n| *n > 0),
+            fail_timeout: reader.duration("failTimeout")?.filter(|timeout| !timeout.is_zero()),
+            backup: reader.flag("backup")?,
+            weight: reader.number("weight")?,
+        };
+        fail_rule(FailRule::DEFAULT, own.max_fails, own.fail_timeout, path)?;
+        Ok(own)
+    }
+
+    /// With what the group says where this says nothing.
+    pub fn over(&self, general: FailRule) -> Terms {
+        let rule = FailRule {
+            max_fails: self.max_fails.unwrap_or(general.max_fails),
+            fail_timeout_ms: self.fail_timeout.map_or(general.fail_timeout_ms, millis),
+        };
+        Terms { rule, backup: self.backup, weight: self.weight.unwrap_or(1) }
     }
 }
 
@@ -111,7 +135,7 @@ impl Group {
         let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
         let members = members
             .map(|MemberConfig { path, addr, metadata, state }| {
-                let terms = Terms::read(&format!("{path}.metadata"), metadata, general)?;
+                let terms = OwnTerms::read(&format!("{path}.metadata"), metadata)?.over(general);
                 // Members of the same address are told apart by their order among themselves.
                 let nth = seen.entry(addr).or_insert(0);
                 *nth += 1;
@@ -240,6 +264,10 @@ pub(crate) fn attempt<'a>(
     }
 }
 
+fn millis(timeout: Duration) -> u64 {
+    u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX).max(1)
+}
+
 fn fail_rule(
     general: FailRule,
     max_fails: Option<u32>,
@@ -251,7 +279,7 @@ fn fail_rule(
         return Err(ConfigError::new(format!("{path}.maxFails"), format!("must not exceed {MOST_FAILS}")));
     }
     let fail_timeout_ms = match fail_timeout.filter(|timeout| !timeout.is_zero()) {
-        Some(timeout) => u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX).max(1),
+        Some(timeout) => millis(timeout),
         None => general.fail_timeout_ms,
     };
     Ok(FailRule { max_fails, fail_timeout_ms })

@@ -21,7 +21,7 @@ mod walk;
 
 use crate::metadata::{ConfigError, MetadataReader};
 use crate::net::Interface;
-use group::{Group, MemberConfig};
+use group::{Group, MemberConfig, OwnTerms};
 use node::Node;
 use probe::refuse_commands;
 use probe::tasks::{Place, Probed};
@@ -37,6 +37,8 @@ pub struct Chain {
     pub config: ChainConfig,
     /// Passed through one after another. May be empty, and so may a hop: nobody gets through then.
     pub hops: Vec<Hop>,
+    /// On which terms it takes part in groups of chains.
+    pub terms: OwnTerms,
 }
 
 /// One stage of a chain.
@@ -56,7 +58,7 @@ impl Chain {
         if config.name.trim().is_empty() {
             return Err(ConfigError::new("chain: name", "is empty"));
         }
-        MetadataReader::new(format!("{path}: metadata"), &config.metadata, &[])?;
+        let terms = OwnTerms::read(&format!("{path}: metadata"), &config.metadata)?;
         let hops = config
             .hops
             .iter()
@@ -65,7 +67,7 @@ impl Chain {
                 Hop::build(&format!("{path}: hops[{i}]"), hop, previous.and_then(|chain| chain.hops.get(i)))
             })
             .collect::<Result<_, _>>()?;
-        Ok(Self { config: config.clone(), hops })
+        Ok(Self { config: config.clone(), hops, terms })
     }
 
     /// The nodes that are to be probed.
@@ -93,17 +95,6 @@ impl Chain {
             h.members().iter().enumerate().map(move |(i, node)| (path(i), node.probe.as_ref()))
         });
         refuse_commands(probes)
-    }
-
-    /// What is allowed and yet doubtful.
-    pub fn warnings(&self) -> Vec<String> {
-        self.probed()
-            .iter()
-            .filter_map(|probed| {
-                let warning = probed.probe.warning(probed.rule.fail_timeout_ms)?;
-                Some(format!("chain {}: {warning}", probed.name))
-            })
-            .collect()
     }
 
     /// Marks and counters of the last hop's nodes.

@@ -3,7 +3,7 @@
 use super::entry::{Built, Entry, Plan, Socket, State, listen_error};
 use super::{ApplyError, Change, View};
 use crate::chain::Chain;
-use crate::chain::probe::tasks::ProbeTasks;
+use crate::chain::probe::tasks::{ProbeTasks, warnings};
 use crate::limit::{LimitKind, limiters};
 use crate::metadata::ConfigError;
 use crate::net::ListenAddress;
@@ -86,6 +86,7 @@ impl Owner {
                     if let Some(mut entry) = self.services.remove(&name) {
                         entry.close(Socket::Closed).await;
                     }
+                    self.probes.follow(&service_key(&name), Vec::new(), &self.plane);
                 }
                 Ok(())
             }
@@ -131,8 +132,8 @@ impl Owner {
             if !self.plane.options.allow_commands {
                 Chain::refuse_commands(config)?;
             }
-            chain.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
             let probed = chain.probed();
+            warnings(&probed).for_each(|warning| tracing::warn!("chain {warning}"));
             registry.put(chain);
             self.probes.follow(&chain_key(&config.name), probed, &self.plane);
             self.invalid_chains.remove(&config.name);
@@ -166,6 +167,9 @@ impl Owner {
             let entry = self.services.get(&config.name);
             let previous = entry.and_then(Entry::built).map(|built| built.service.load_full());
             let service = Service::build(&config, previous.as_deref())?;
+            if !self.plane.options.allow_commands {
+                Service::refuse_commands(&config)?;
+            }
             let address = ListenAddress::parse(&config.addr)
                 .map_err(|reason| ConfigError::new(format!("{path}: addr"), reason))?;
             let unchanged = entry.is_some_and(|entry| entry.config == config && entry.failure().is_none());
@@ -247,6 +251,11 @@ impl Owner {
     async fn commit(&mut self, plan: Plan) {
         let Plan { config, service, address, paused, listener } = plan;
         let plane = &self.plane;
+        let probed = if paused { Vec::new() } else { service.probed() };
+        for warning in warnings(&probed) {
+            tracing::warn!("service {warning}");
+        }
+        self.probes.follow(&service_key(&config.name), probed, plane);
         let mut entry = match self.services.remove(&config.name) {
             Some(Entry { state: State::Built(mut built), .. }) => {
                 built.service.store(Arc::new(service));
@@ -284,6 +293,7 @@ impl Owner {
                 set_paused(&mut entry.config, true);
                 entry.close(Socket::Paused).await;
                 entry.cut_connections(&self.plane);
+                self.probes.follow(&service_key(name), Vec::new(), &self.plane);
             }
         }
         Ok(())

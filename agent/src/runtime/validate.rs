@@ -1,6 +1,7 @@
 //! Checks a whole document.
 
 use crate::chain::Chain;
+use crate::chain::probe::tasks::{self, Probed};
 use crate::limit::{LimitKind, check, limiters, names};
 use crate::net::ListenAddress;
 use crate::service::Service;
@@ -48,10 +49,14 @@ pub(super) fn problems(config: &GostConfig) -> Vec<String> {
             }
         }
         // It would refuse every client.
-        if let Some(name) = service.handler.chain.as_ref().filter(|name| !name.is_empty())
-            && !config.chains.iter().any(|chain| chain.name == *name)
-        {
-            problems.push(format!("{path}: handler.chain: chain {name} does not exist"));
+        let named = service.handler.chain.iter().filter(|name| !name.is_empty());
+        let named = named.map(|name| ("handler.chain".to_owned(), name));
+        let group = service.handler.chain_group.iter().flat_map(|group| group.chains.iter().enumerate());
+        let group = group.map(|(i, entry)| (format!("handler.chainGroup.chains[{i}]"), &entry.chain));
+        for (field, name) in named.chain(group) {
+            if !config.chains.iter().any(|chain| chain.name == *name) {
+                problems.push(format!("{path}: {field}: chain {name} does not exist"));
+            }
         }
     }
     problems
@@ -60,7 +65,13 @@ pub(super) fn problems(config: &GostConfig) -> Vec<String> {
 /// What is doubtful about a document, in its order. What is wrong is not told again.
 pub(super) fn warnings(config: &GostConfig) -> Vec<String> {
     let chains = config.chains.iter().filter_map(|chain| Chain::build(chain, None).ok());
-    chains.flat_map(|chain| chain.warnings()).collect()
+    let chains = chains.flat_map(|chain| warnings_of("chain", &chain.probed()));
+    let services = config.services.iter().filter_map(|service| Service::build(service, None).ok());
+    chains.chain(services.flat_map(|service| warnings_of("service", &service.probed()))).collect()
+}
+
+fn warnings_of(kind: &str, probed: &[Probed]) -> Vec<String> {
+    tasks::warnings(probed).map(|warning| format!("{kind} {warning}")).collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! From configuration to service. Everything that can be wrong is found here, before anything changes.
 
 use super::admission::LimiterNames;
+use super::chains::ChainGroup;
 use super::plane::LogGate;
 use super::{Forwarder, Handler, Service, Transport, proxying};
 use crate::chain::connector::check_auth;
 use crate::chain::group::{Group, MemberConfig};
+use crate::chain::probe::tasks::{Place, Probed};
+use crate::chain::probe::{Probe, refuse_commands};
 use crate::metadata::{ConfigError, MetadataReader};
 use crate::net::Interface;
 use crate::proxy_protocol::{self, Version};
@@ -12,6 +15,7 @@ use crate::transport::acceptor::Acceptor;
 use shared::address::HostPort;
 use shared::gost::{ForwarderConfig, HandlerConfig, ListenerConfig, ServiceConfig};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The metadata key by which a configuration says that its service does not listen.
@@ -39,10 +43,9 @@ impl Service {
             .map(Interface::parse)
             .transpose()
             .map_err(|reason| ConfigError::new(format!("{path}: metadata.interface"), reason))?;
-        if config.handler.chain_group.is_some() {
-            return Err(ConfigError::new(format!("{path}: handler.chainGroup"), "is not supported yet"));
-        }
-        let chain = config.handler.chain.clone().filter(|name| !name.is_empty());
+        let before = previous.and_then(|service| service.chains.as_ref());
+        let chains = ChainGroup::build(&format!("{path}: handler"), &config.handler, before)?;
+        let chain = config.handler.chain.clone().filter(|name| chains.is_none() && !name.is_empty());
         let transport = transport(&format!("{path}: listener"), &config.listener)?;
         let handler = handler(&path, config, previous)?;
         let kind = &config.handler.kind;
@@ -66,6 +69,7 @@ impl Service {
         Ok(Self {
             name: config.name.clone(),
             chain,
+            chains,
             transport,
             handler,
             retries: config.handler.retries,
@@ -77,6 +81,54 @@ impl Service {
             limiters: LimiterNames::of(config),
             refusals: LogGate::default(),
         })
+    }
+
+    /// Whether it goes through a chain, so that nothing is ever dialled directly.
+    pub(super) fn has_chain(&self) -> bool {
+        self.chain.is_some() || self.chains.is_some()
+    }
+
+    /// The chains and targets that are to be probed.
+    pub(crate) fn probed(&self) -> Vec<Probed> {
+        let chains: Vec<String> = match &self.chains {
+            Some(group) => group.names().cloned().collect(),
+            None => self.chain.iter().cloned().collect(),
+        };
+        let targets = self.forwarder().into_iter().flat_map(|forwarder| {
+            let Forwarder { targets, probes, group } = forwarder;
+            let chains = &chains;
+            targets.iter().zip(probes).enumerate().filter_map(move |(i, (target, probe))| {
+                Some(Probed {
+                    state: group.state(i).clone(),
+                    probe: probe.clone()?,
+                    rule: group.rule(i),
+                    name: format!("{}: target {target}", self.name),
+                    place: Place::Target {
+                        target: target.clone(),
+                        chains: chains.clone(),
+                        interface: self.interface.clone(),
+                    },
+                })
+            })
+        });
+        let groups = self.chains.iter().flat_map(|group| group.probed(&self.name));
+        groups.chain(targets).collect()
+    }
+
+    /// Refuses probes that run commands.
+    pub(crate) fn refuse_commands(config: &ServiceConfig) -> Result<(), ConfigError> {
+        let path = format!("service {}", config.name);
+        let targets = config.forwarder.iter().flat_map(|forwarder| {
+            let path = &path;
+            let probe = move |i| format!("{path}: forwarder.nodes[{i}].probe");
+            forwarder.nodes.iter().enumerate().map(move |(i, node)| (probe(i), node.probe.as_ref()))
+        });
+        let chains = config.handler.chain_group.iter().flat_map(|group| {
+            let path = &path;
+            let probe = move |i| format!("{path}: handler.chainGroup.chains[{i}].probe");
+            group.chains.iter().enumerate().map(move |(i, entry)| (probe(i), entry.probe.as_ref()))
+        });
+        refuse_commands(targets.chain(chains))
     }
 
     pub(super) fn forwarder(&self) -> Option<&Forwarder> {
@@ -183,16 +235,19 @@ fn forwarder(
     }
     let previous = previous.and_then(Service::forwarder);
     let mut names = BTreeSet::new();
-    let mut targets = Vec::with_capacity(config.nodes.len());
+    let (mut targets, mut probes) = (Vec::with_capacity(config.nodes.len()), Vec::new());
     for (i, node) in config.nodes.iter().enumerate() {
         let wrong = |field: &str, reason| ConfigError::new(format!("{path}.nodes[{i}].{field}"), reason);
-        if node.probe.is_some() {
-            return Err(wrong("probe", "is not supported yet".to_owned()));
-        }
         if !names.insert(&node.name) {
             return Err(wrong("name", format!("{} is there twice", node.name)));
         }
-        targets.push(HostPort::parse(&node.addr).map_err(|error| wrong("addr", error.to_string()))?);
+        let target = HostPort::parse(&node.addr).map_err(|error| wrong("addr", error.to_string()))?;
+        let probe = node
+            .probe
+            .as_ref()
+            .map(|probe| Probe::of_target(&format!("{path}.nodes[{i}].probe"), probe, &target).map(Arc::new));
+        probes.push(probe.transpose()?);
+        targets.push(target);
     }
     let members = config.nodes.iter().enumerate().map(|(i, node)| {
         let before = previous.and_then(|old| {
@@ -207,7 +262,7 @@ fn forwarder(
         }
     });
     let group = Group::build(path, config.selector.as_ref(), members, previous.map(|old| &old.group))?;
-    Ok(Forwarder { targets, group })
+    Ok(Forwarder { targets, probes, group })
 }
 
 #[cfg(test)]

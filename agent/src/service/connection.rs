@@ -223,7 +223,7 @@ pub(super) fn note(service: &Service, refusal: &Refusal, plane: &Plane) {
     if refusal.is_client_gone() {
         return;
     }
-    if service.chain.is_some() {
+    if service.has_chain() {
         plane.count_refused();
     }
     if let Some(held_back) = service.refusals.pass(&plane.options.clock) {

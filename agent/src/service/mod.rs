@@ -2,6 +2,7 @@
 
 mod admission;
 pub(crate) mod build;
+mod chains;
 mod connection;
 mod http;
 mod http_exchange;
@@ -17,13 +18,16 @@ mod udp;
 mod udp_relay;
 
 use crate::chain::group::Group;
+use crate::chain::probe::Probe;
 use crate::net::Interface;
 use crate::proxy_protocol::Version;
 use crate::transport::acceptor::Acceptor;
 use admission::LimiterNames;
+use chains::ChainGroup;
 use plane::LogGate;
 use shared::address::HostPort;
 use shared::gost::Auth;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What is done with the connections of a listener. Never changes; an update puts another one in its place, which the
@@ -33,6 +37,8 @@ pub struct Service {
     pub name: String,
     /// Name of the chain to go through. With a name, nothing is ever dialled directly.
     chain: Option<String>,
+    /// Chains of which one is gone through; `chain` is nothing then.
+    chains: Option<ChainGroup>,
     transport: Transport,
     handler: Handler,
     retries: u32,
@@ -69,5 +75,7 @@ enum Handler {
 /// Fixed targets; the same places as in the group.
 struct Forwarder {
     targets: Vec<HostPort>,
+    /// How it is seen whether each works.
+    probes: Vec<Option<Arc<Probe>>>,
     group: Group,
 }

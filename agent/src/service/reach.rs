@@ -229,6 +229,11 @@ pub(super) async fn reach_target<W: Way>(
     plane: &Plane,
     budget: &mut Budget,
 ) -> Result<W, Refusal> {
+    if let Some(chains) = &service.chains {
+        let settings = (plane, service.retries);
+        let reached = chains.reach(target, service.interface.as_ref(), asking, settings, budget).await;
+        return reached.map(W::through);
+    }
     let Some(name) = &service.chain else { return direct(service, target, plane, budget).await };
     // Resolved once: this connection keeps the chain it starts with.
     let Some(chain) = plane.registry.get(name) else { return Err(Refusal::NoChain(name.clone())) };

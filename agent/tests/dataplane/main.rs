@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on shall fail where it stands")]
 
 mod carry;
+mod chain_groups;
 mod failover;
 mod http_proxy;
 mod interop;

@@ -49,10 +49,10 @@ pub(super) async fn node(
     probe: &Probe,
     options: &RuntimeOptions,
 ) -> Finding {
-    let (target, page) = match &probe.kind {
+    let (target, will_speak) = match &probe.kind {
         Kind::Command(command) => return by_command(command, probe, options).await,
-        Kind::Tcp { target } => (target, None),
-        Kind::Http { target, request, status } => (target, Some((request, *status))),
+        Kind::Tcp { target } => (target, false),
+        Kind::Http { target, .. } => (target, true),
     };
     let Some(mut path) = way_to(chain, hop, options.clock.now_ms()) else {
         return Finding::Nothing("an earlier hop has no nodes".to_owned());
@@ -77,19 +77,23 @@ pub(super) async fn node(
     let handshake = took();
     let asked = match target {
         None => Ok(Some(stream)),
-        Some(target) => ask(node, stream, target, page.is_some(), budget.left()).await,
+        Some(target) => ask(node, stream, target, will_speak, budget.left()).await,
     };
     let stream = match asked {
         Ok(Some(stream)) => stream,
         Ok(None) => return Finding::Works(handshake),
         Err(error) => return Finding::Fails(error.to_string(), took()),
     };
-    let Some((request, expected)) = page else { return Finding::Works(took()) };
-    let mut stream = stream;
+    Finding::of(speak(stream, probe, &budget).await, took())
+}
+
+/// Asks for the page, if that is what the probe does.
+pub(super) async fn speak(mut stream: Stream, probe: &Probe, budget: &Budget) -> Result<(), String> {
+    let Kind::Http { request, status: expected, .. } = &probe.kind else { return Ok(()) };
     match within(budget.left(), http::status(&mut stream, request)).await {
-        Ok(status) if status == expected => Finding::Works(took()),
-        Ok(status) => Finding::Fails(format!("status {status} instead of {expected}"), took()),
-        Err(error) => Finding::Fails(error.to_string(), took()),
+        Ok(status) if status == *expected => Ok(()),
+        Ok(status) => Err(format!("status {status} instead of {expected}")),
+        Err(error) => Err(error.to_string()),
     }
 }
 

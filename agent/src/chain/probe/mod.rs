@@ -2,6 +2,7 @@
 
 mod check;
 mod command;
+mod far;
 mod http;
 pub mod tasks;
 
@@ -103,9 +104,15 @@ impl Probe {
         Ok(Self { kind, interval, timeout: or(config.timeout.0, TIMEOUT) })
     }
 
-    /// Whether it runs a command.
-    pub fn is_command(&self) -> bool {
-        matches!(self.kind, Kind::Command(_))
+    /// As [`Probe::build`], for a target of a service: nothing lies behind it that could be asked for.
+    pub fn of_target(path: &str, config: &ProbeConfig, target: &HostPort) -> Result<Self, ConfigError> {
+        let probe = Self::build(path, config, Some(target))?;
+        match &probe.kind {
+            Kind::Tcp { target: Some(_) } | Kind::Http { target: Some(_), .. } => {
+                Err(ConfigError::new(format!("{path}.addr"), format!("must be that of the target, {target}")))
+            }
+            Kind::Tcp { target: None } | Kind::Http { target: None, .. } | Kind::Command(_) => Ok(probe),
+        }
     }
 
     /// What is doubtful about its interval beside the time for which a failure leaves a node out.

@@ -1,10 +1,13 @@
 //! The tasks that probe: one per probed node, for as long as the node is part of what is configured.
 
 use super::check::{Finding, by_command, node};
+use super::far::{target, through_chain};
 use super::{Kind, Probe};
 use crate::chain::marks::FailRule;
 use crate::chain::state::NodeState;
+use crate::net::Interface;
 use crate::service::plane::Plane;
+use shared::address::HostPort;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -33,6 +36,17 @@ pub struct Probed {
 pub enum Place {
     /// Among the nodes of the chain of this name.
     Node(String),
+    /// The chain of this name.
+    Chain(String),
+    /// A target of a service.
+    Target {
+        /// Where it is.
+        target: HostPort,
+        /// Through one of these; directly only if there are none.
+        chains: Vec<String>,
+        /// Where the service dials from.
+        interface: Option<Interface>,
+    },
 }
 
 impl Probed {
@@ -43,6 +57,14 @@ impl Probed {
             && self.rule == other.rule
             && self.place == other.place
     }
+}
+
+/// What is allowed and yet doubtful about probes.
+pub fn warnings(probed: &[Probed]) -> impl Iterator<Item = String> {
+    probed.iter().filter_map(|probed| {
+        let warning = probed.probe.warning(probed.rule.fail_timeout_ms)?;
+        Some(format!("{}: {warning}", probed.name))
+    })
 }
 
 /// All probing of a runtime. Dropping it ends it.
@@ -148,6 +170,10 @@ async fn find(probed: &Probed, plane: &Plane) -> Finding {
             });
             let Some(place) = place else { return Finding::Nothing("it is gone".into()) };
             node(&chain, place, &probed.probe, &plane.options).await
+        }
+        Place::Chain(name) => through_chain(name, &probed.probe, plane).await,
+        Place::Target { target, chains, interface } => {
+            self::target(target, chains, interface.as_ref(), &probed.probe, plane).await
         }
     }
 }

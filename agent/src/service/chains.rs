@@ -1,0 +1,166 @@
+//! Groups of chains, of which one is chosen per connection.
+
+use super::plane::Plane;
+use super::reach::Refusal;
+use crate::chain::Chain;
+use crate::chain::asking::Asking;
+use crate::chain::dial::{Budget, ChainFailure, Through, reach};
+use crate::chain::group::{Alternative, OwnTerms, attempt, draw};
+use crate::chain::marks::FailRule;
+use crate::chain::probe::Probe;
+use crate::chain::probe::tasks::{Place, Probed};
+use crate::chain::select::{Policy, Selection};
+use crate::chain::state::NodeState;
+use crate::metadata::ConfigError;
+use crate::net::Interface;
+use shared::address::HostPort;
+use shared::gost::HandlerConfig;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Chains of which one is chosen per connection. On which terms each takes part, its own metadata say.
+pub(super) struct ChainGroup {
+    selection: Selection,
+    rule: FailRule,
+    entries: Vec<ChainEntry>,
+    /// Counts connections.
+    turn: AtomicU64,
+}
+
+struct ChainEntry {
+    name: String,
+    identity: u32,
+    state: Arc<NodeState>,
+    probe: Option<Arc<Probe>>,
+}
+
+impl ChainGroup {
+    /// `path` is the handler's, for errors. What the previous group remembers of a chain is kept.
+    pub(super) fn build(
+        path: &str,
+        handler: &HandlerConfig,
+        previous: Option<&ChainGroup>,
+    ) -> Result<Option<Self>, ConfigError> {
+        let Some(config) = &handler.chain_group else { return Ok(None) };
+        let path = format!("{path}.chainGroup");
+        let (selection, rule) = Selection::read(&format!("{path}.selector"), config.selector.as_ref())?;
+        let refuse = |field: &str, reason| Err(ConfigError::new(format!("{path}.selector.{field}"), reason));
+        if selection.policy == Policy::Parallel {
+            return refuse("strategy", "parallel chooses among nodes, not among chains");
+        }
+        if selection.tolerance_us > 0 {
+            return refuse("tolerance", "is an option for nodes");
+        }
+        let front = handler.chain.as_ref().filter(|name| !name.is_empty());
+        let front = front.map(|name| ("handler.chain".to_owned(), name, None));
+        let listed = config
+            .chains
+            .iter()
+            .enumerate()
+            .map(|(i, entry)| (format!("{path}.chains[{i}]"), &entry.chain, entry.probe.as_ref()));
+        let mut names = BTreeSet::new();
+        let mut entries = Vec::new();
+        for (place, name, probe) in front.into_iter().chain(listed) {
+            if name.trim().is_empty() {
+                return Err(ConfigError::new(format!("{place}.chain"), "is empty"));
+            }
+            if !names.insert(name) {
+                return Err(ConfigError::new(format!("{place}.chain"), format!("{name} is there twice")));
+            }
+            let before = previous.and_then(|old| old.entries.iter().find(|entry| entry.name == *name));
+            let probe = probe.map(|probe| Probe::build(&format!("{place}.probe"), probe, None));
+            entries.push(ChainEntry {
+                name: name.clone(),
+                identity: crc32fast::hash(name.as_bytes()),
+                state: before.map(|entry| entry.state.clone()).unwrap_or_default(),
+                probe: probe.transpose()?.map(Arc::new),
+            });
+        }
+        if entries.is_empty() {
+            return Err(ConfigError::new(format!("{path}.chains"), "is empty"));
+        }
+        let turn = previous.map_or(0, |old| old.turn.load(Ordering::Relaxed));
+        Ok(Some(Self { selection, rule, entries, turn: AtomicU64::new(turn) }))
+    }
+
+    /// The chains, in order.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.entries.iter().map(|entry| &entry.name)
+    }
+
+    /// The chains that are to be probed for the service of this name.
+    pub(super) fn probed(&self, service: &str) -> Vec<Probed> {
+        let entries = self.entries.iter().filter_map(|entry| {
+            Some(Probed {
+                state: entry.state.clone(),
+                probe: entry.probe.clone()?,
+                rule: self.rule,
+                name: format!("{service}: chain {}", entry.name),
+                place: Place::Chain(entry.name.clone()),
+            })
+        });
+        entries.collect()
+    }
+
+    /// Finds a way to `target` through one of the chains after another. A chain that fails is marked; so is one whose nodes
+    /// blame the target, if another chain reaches it.
+    pub(super) async fn reach(
+        &self,
+        target: &HostPort,
+        interface: Option<&Interface>,
+        asking: &mut Asking<'_>,
+        (plane, retries): (&Plane, u32),
+        budget: &mut Budget,
+    ) -> Result<Through, Refusal> {
+        let options = &plane.options;
+        // Resolved once: this connection keeps the chains it starts with.
+        let chains: Vec<Option<Arc<Chain>>> =
+            self.entries.iter().map(|entry| plane.registry.get(&entry.name)).collect();
+        let draw = draw(self.selection.policy, &self.turn, asking.key(), &options.random);
+        let mut tried = BTreeSet::new();
+        let mut in_doubt = Vec::new();
+        let mut last = None;
+        loop {
+            let alternative = |i: usize| {
+                let ChainEntry { state, identity, .. } = &self.entries[i];
+                let own = chains[i].as_ref().map_or_else(OwnTerms::default, |chain| chain.terms);
+                let tried = tried.contains(&i) || chains[i].is_none();
+                Alternative { state, terms: own.over(self.rule), identity: *identity, tried }
+            };
+            let picked = attempt(&self.selection, self.entries.len(), alternative, &draw, &options.clock);
+            let Some(attempt) = picked.filter(|_| !budget.left().is_zero()) else { break };
+            let Some(chain) = &chains[attempt.index()] else { break };
+            tried.insert(attempt.index());
+            budget.renew_attempts(retries);
+            let name = &self.entries[attempt.index()].name;
+            let failure = match reach(chain, target, interface, asking, budget).await {
+                Ok(through) => {
+                    attempt.succeed();
+                    for other in in_doubt {
+                        mark(other, "others reach the target");
+                    }
+                    return Ok(through);
+                }
+                Err(failure) => failure,
+            };
+            attempt.count_failure();
+            match &failure {
+                ChainFailure::ClientGone => return Err(Refusal::ClientGone),
+                ChainFailure::Target(_) => in_doubt.push((attempt, name)),
+                // Whatever it was that took the time.
+                ChainFailure::Time(_) => drop(attempt),
+                ChainFailure::Empty | ChainFailure::Nodes(_) => mark((attempt, name), &failure.to_string()),
+            }
+            last = Some(Refusal::Chain { name: name.clone(), failure });
+        }
+        let none = || Refusal::NoChain(self.names().cloned().collect::<Vec<_>>().join(", "));
+        Err(last.unwrap_or_else(none))
+    }
+}
+
+fn mark((attempt, chain): (crate::chain::group::Attempt, &String), reason: &str) {
+    if attempt.mark() {
+        tracing::info!(chain, reason, "chain is left out");
+    }
+}
