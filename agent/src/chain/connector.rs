@@ -181,3 +181,42 @@ pub(crate) fn check_basic_auth(path: &str, auth: &Auth) -> Result<(), ConfigErro
     }
     check_auth(path, auth)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn build(config: Value) -> Result<Connector, ConfigError> {
+        Connector::build("n.connector", &serde_json::from_value(config).unwrap())
+    }
+
+    #[test]
+    fn proxies_of_others() {
+        let auth = json!({"username": "u", "password": "p"});
+        let connector = build(json!({"type": "http", "auth": auth, "metadata": {"timeout": "3s"}})).unwrap();
+        assert_eq!(connector.timeout(), Some(Duration::from_secs(3)));
+        let connector = build(json!({"type": "socks5", "auth": auth, "metadata": {"notls": true}})).unwrap();
+        assert!(matches!(connector, Connector::Socks5 { auth: Some(_), timeout: None }));
+        build(json!({"type": "socks"})).unwrap();
+    }
+
+    #[test]
+    fn errors_name_the_place() {
+        let cases = [
+            (json!({"type": "http", "auth": {"username": "a:b"}}), "auth.username: must have no colon"),
+            (
+                json!({"type": "socks5", "auth": {"username": "", "password": "p".repeat(256)}}),
+                "auth.password: must",
+            ),
+            (json!({"type": "http", "metadata": {"header": {}}}), "metadata.header: is not supported"),
+            (json!({"type": "socks5", "metadata": {"relay": "udp"}}), "metadata.relay: is not supported"),
+            (json!({"type": "tcp", "auth": {"username": "u"}}), "auth: tcp has no credentials"),
+            (json!({"type": "socks4"}), "type: socks4 is not supported"),
+        ];
+        for (config, expected) in cases {
+            let error = build(config).err().unwrap().to_string();
+            assert!(error.starts_with(&format!("n.connector.{expected}")), "{error} instead of {expected}");
+        }
+    }
+}

@@ -120,3 +120,76 @@ pub(super) fn name_client(client: &mut Client, service: &Service, user: Option<&
         None => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn build(handler: Value, more: Value) -> Result<Service, ConfigError> {
+        let mut config = json!({"name": "p", "addr": ":0", "handler": handler, "listener": {"type": "tcp"}});
+        for (key, value) in more.as_object().unwrap() {
+            config[key] = value.clone();
+        }
+        Service::build(&serde_json::from_value(config).unwrap(), None)
+    }
+
+    #[test]
+    fn what_gost_files_say_is_understood() {
+        let auth = json!({"username": "u", "password": "p:q"});
+        let metadata = json!({"readTimeout": "5s", "notls": true, "bind": false, "hash": "host"});
+        build(json!({"type": "socks5", "auth": auth, "metadata": metadata}), json!({})).unwrap();
+        build(json!({"type": "socks"}), json!({})).unwrap();
+        let metadata = json!({"readTimeout": 5, "authBasicRealm": "my proxy", "keepalive": true});
+        build(json!({"type": "http", "auth": auth, "metadata": metadata}), json!({})).unwrap();
+        build(json!({"type": "auto", "auth": auth}), json!({})).unwrap();
+    }
+
+    #[test]
+    fn errors_name_the_place() {
+        let forwarder = json!({"forwarder": {"nodes": [{"name": "n", "addr": "a.example:1"}]}});
+        let colon = json!({"username": "a:b"});
+        let cases = [
+            (json!({"type": "socks5"}), forwarder.clone(), "forwarder: clients of socks5 say themselves"),
+            (json!({"type": "http"}), forwarder, "forwarder: clients of http say themselves"),
+            (json!({"type": "socks4"}), json!({}), "handler.type: socks4 is not supported"),
+            (
+                json!({"type": "socks5", "metadata": {"bind": true}}),
+                json!({}),
+                "handler.metadata.bind: is not",
+            ),
+            (
+                json!({"type": "http", "metadata": {"bind": false}}),
+                json!({}),
+                "handler.metadata.bind: is not",
+            ),
+            (
+                json!({"type": "http", "metadata": {"probeResistance": "code:404"}}),
+                json!({}),
+                "handler.metadata.probeResistance: is not supported",
+            ),
+            (
+                json!({"type": "http", "metadata": {"authBasicRealm": "a\"b"}}),
+                json!({}),
+                "handler.metadata.authBasicRealm: `a\"b`",
+            ),
+            (json!({"type": "http", "auth": colon}), json!({}), "handler.auth.username: must have no colon"),
+            (json!({"type": "auto", "auth": colon}), json!({}), "handler.auth.username: must have no colon"),
+            (
+                json!({"type": "socks5", "auth": {"username": "u".repeat(256)}}),
+                json!({}),
+                "handler.auth.username: must not be longer",
+            ),
+        ];
+        for (handler, more, expected) in cases {
+            let error = build(handler, more).err().unwrap().to_string();
+            assert!(error.starts_with(&format!("service p: {expected}")), "{error} instead of {expected}");
+        }
+        // References to lists of users, which do not exist here.
+        for field in ["auther", "authers"] {
+            let handler = json!({"type": "http", field: "x"});
+            let error = serde_json::from_value::<HandlerConfig>(handler).unwrap_err().to_string();
+            assert!(error.contains(&format!("unknown field `{field}`")), "{error}");
+        }
+    }
+}

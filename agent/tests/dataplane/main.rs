@@ -5,12 +5,14 @@
 mod carry;
 mod chain_groups;
 mod failover;
+mod http_plain;
 mod http_proxy;
 mod interop;
 mod limits;
 mod parallel;
 mod plain;
 mod probes;
+mod proxy_nodes;
 mod proxy_protocol;
 mod proxy_rig;
 mod refuse;
