@@ -1,28 +1,40 @@
-//! Tries a tunnel or a forward piece by piece: every adjacent pair, then every exit to the probe target.
+//! Tries a tunnel or a forward piece by piece: every adjacent pair, then every exit to the target, then a real connection
+//! through the tunnel by way of every exit.
 
-use crate::agents::Agents;
+use crate::agents::{Agents, CallError, Kind};
 use crate::best_exit::ping_command;
-use crate::plan::{Intent, Plans, dial};
+use crate::plan::{Intent, Plans, TunnelIntent, dial, names};
 use crate::state::AppState;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use shared::address::HostPort;
 use shared::api::{DiagnoseItem, DiagnoseLine, TunnelType};
 use shared::best_exit::{Leg, LegFailure, Settings};
 use shared::ids::{ForwardId, NodeId, TunnelId};
-use shared::link::TcpPingResult;
+use shared::link::{Command, ConnectThrough, ConnectThroughResult, TcpPingResult};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Items tried at once.
 const AT_ONCE: usize = 8;
+/// For a real connection: less than an agent gives a client, since whoever diagnoses waits for it.
+const CONNECTION_MS: u64 = 10_000;
+/// For the way of the question and its answer.
+const ON_THE_WAY: Duration = Duration::from_secs(1);
 
 /// One thing to try.
 struct Trial {
     item: DiagnoseItem,
     from: NodeId,
     /// What cannot be tried says why.
-    to: Result<HostPort, String>,
+    what: Result<Attempt, String>,
+}
+
+enum Attempt {
+    /// TCP connects.
+    Pings(HostPort),
+    /// Through a chain.
+    Connection(ConnectThrough),
 }
 
 struct Outcome {
@@ -90,34 +102,76 @@ fn run(agents: Agents, settings: Settings, trials: Vec<Trial>) -> impl Stream<It
     stream::once(async move { start }).chain(results).chain(done)
 }
 
+impl Outcome {
+    fn failed(message: impl Into<String>) -> Self {
+        Self { success: false, latency_ms: None, loss: None, message: message.into() }
+    }
+}
+
 async fn attempt(agents: &Agents, settings: &Settings, trial: &Trial) -> Outcome {
-    let failed = |message: String| Outcome { success: false, latency_ms: None, loss: None, message };
-    let to = match &trial.to {
-        Ok(to) => to,
-        Err(reason) => return failed(reason.clone()),
+    let outcome = match &trial.what {
+        Err(reason) => return Outcome::failed(reason),
+        Ok(Attempt::Pings(to)) => pings(agents, settings, trial.from, to).await,
+        Ok(Attempt::Connection(connection)) => connection_through(agents, trial.from, connection).await,
     };
+    outcome.unwrap_or_else(|reason| Outcome::failed(format!("{}: {reason}", trial.item.from)))
+}
+
+/// The error says why the node could not try.
+async fn pings(agents: &Agents, settings: &Settings, from: NodeId, to: &HostPort) -> Result<Outcome, String> {
     let command = ping_command(to, settings.ping_count, settings.ping_timeout_ms);
     let deadline = Duration::from_millis(settings.answer_deadline_ms());
-    let data = match agents.call(trial.from, &command, deadline).await {
-        Ok(data) => data,
-        Err(error) => return failed(format!("{}: {error}", trial.item.from)),
-    };
-    let Ok(result) = serde_json::from_value::<TcpPingResult>(data) else {
-        return failed(format!("{}: the answer cannot be read", trial.item.from));
-    };
-    match Leg::from_average(result.success, result.average_time, result.packet_loss) {
+    let data = agents.call(from, &command, deadline).await.map_err(|error| error.to_string())?;
+    let result: TcpPingResult = serde_json::from_value(data).map_err(|_| "the answer cannot be read")?;
+    Ok(match Leg::from_average(result.success, result.average_time, result.packet_loss) {
         Leg::Measured { latency_ms, loss } => Outcome {
             success: true,
             latency_ms: Some(latency_ms),
             loss: Some(loss),
             message: format!("{to} answers"),
         },
-        Leg::Failed { reason } => failed(match (result.error_message, reason) {
+        Leg::Failed { reason } => Outcome::failed(match (result.error_message, reason) {
             (Some(message), _) => format!("{to}: {message}"),
             (None, LegFailure::AllLost) => format!("{to} does not answer"),
             (None, _) => format!("{to} cannot be reached"),
         }),
-        Leg::Unmeasured { reason } => failed(reason),
+        Leg::Unmeasured { reason } => Outcome::failed(reason),
+    })
+}
+
+/// The error says why the node could not try.
+async fn connection_through(
+    agents: &Agents,
+    from: NodeId,
+    connection: &ConnectThrough,
+) -> Result<Outcome, String> {
+    match agents.kind(from) {
+        Some(Kind::Ours { connect_through: true, .. }) => {}
+        Some(Kind::Ours { .. }) => {
+            return Err("its agent is too old to open test connections: upgrade it".to_owned());
+        }
+        Some(Kind::Peer) => {
+            return Err("its agent opens no test connections, which only ExitPilot's agent does".to_owned());
+        }
+        None if agents.is_online(from) => {
+            return Err("its agent has just connected and is not known yet: try again".to_owned());
+        }
+        None => return Err(CallError::Offline.to_string()),
+    }
+    let deadline = Duration::from_millis(connection.timeout_ms) + ON_THE_WAY;
+    match agents.call(from, &Command::ConnectThrough(connection.clone()), deadline).await {
+        Ok(data) => {
+            let result: ConnectThroughResult =
+                serde_json::from_value(data).map_err(|_| "the answer cannot be read")?;
+            Ok(Outcome {
+                success: true,
+                latency_ms: Some(result.ms),
+                loss: None,
+                message: format!("{} was reached", connection.target),
+            })
+        }
+        Err(CallError::Refused(reason)) => Ok(Outcome::failed(reason)),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -135,13 +189,38 @@ fn tunnel_trials(intent: &Intent, id: TunnelId, target: &HostPort) -> Vec<Trial>
                     continue;
                 };
                 let to = dial::address(a, b, member, tunnel.ip_preference).map_err(|e| e.to_string());
-                trials.push(trial("link", intent, *from, b.name.clone(), to));
+                trials.push(ping("link", intent, *from, b.name.clone(), to));
             }
         }
         before = group.nodes.iter().map(|member| member.node).collect();
     }
     for exit in before {
-        trials.push(trial("target", intent, exit, target.to_string(), Ok(target.clone())));
+        trials.push(ping("target", intent, exit, target.to_string(), Ok(target.clone())));
+    }
+    trials.extend(connections(intent, id, tunnel, target));
+    trials
+}
+
+/// From every owner, one connection by way of each exit.
+fn connections(intent: &Intent, id: TunnelId, tunnel: &TunnelIntent, target: &HostPort) -> Vec<Trial> {
+    let Some(exit) = &tunnel.exit else { return Vec::new() };
+    let mut trials = Vec::new();
+    for owner in tunnel.owners() {
+        for member in &exit.nodes {
+            let (Some(a), Some(b)) = (intent.nodes.get(&owner), intent.nodes.get(&member.node)) else {
+                continue;
+            };
+            let via = dial::address(a, b, member, tunnel.ip_preference);
+            let what = via.map_err(|error| error.to_string()).map(|via| {
+                Attempt::Connection(ConnectThrough {
+                    chain: names::chain(id),
+                    via: Some(via.to_string()),
+                    target: target.to_string(),
+                    timeout_ms: CONNECTION_MS,
+                })
+            });
+            trials.push(trial("connection", intent, owner, format!("{} → {target}", b.name), what));
+        }
     }
     trials
 }
@@ -164,13 +243,22 @@ fn forward_trials(intent: &Intent, id: ForwardId) -> Vec<Trial> {
             trials.extend(links.into_iter().filter(|trial| trial.item.kind == "link"));
         }
         for node in &last {
-            trials.push(trial("target", intent, *node, text.clone(), target.clone()));
+            trials.push(ping("target", intent, *node, text.clone(), target.clone()));
+        }
+        if tunnel.kind == TunnelType::Tunnel
+            && let Ok(target) = &target
+        {
+            trials.extend(connections(intent, forward.tunnel, tunnel, target));
         }
     }
     trials
 }
 
-fn trial(kind: &str, intent: &Intent, from: NodeId, to_name: String, to: Result<HostPort, String>) -> Trial {
+fn ping(kind: &str, intent: &Intent, from: NodeId, to_name: String, to: Result<HostPort, String>) -> Trial {
+    trial(kind, intent, from, to_name, to.map(Attempt::Pings))
+}
+
+fn trial(kind: &str, intent: &Intent, from: NodeId, to_name: String, what: Result<Attempt, String>) -> Trial {
     let from_name = intent.nodes.get(&from).map_or_else(|| from.to_string(), |node| node.name.clone());
-    Trial { item: DiagnoseItem { kind: kind.to_owned(), from: from_name, to: to_name }, from, to }
+    Trial { item: DiagnoseItem { kind: kind.to_owned(), from: from_name, to: to_name }, from, what }
 }

@@ -90,6 +90,8 @@ pub enum Command {
     TcpPing(TcpPing),
     /// Measures many targets; ours only.
     ProbeBatch(ProbeBatch),
+    /// Opens one real connection through a chain; ours only.
+    ConnectThrough(ConnectThrough),
     /// Blocks detected protocols on a node; kept by the agent, 1 = blocked is not yet enforced.
     SetProtocol(serde_json::Value),
     /// A command this version does not do. The agent answers `success:false`.
@@ -154,6 +156,7 @@ impl Command {
             }),
             "TcpPing" => Command::TcpPing(read(frame)?),
             "ProbeBatch" => Command::ProbeBatch(read(frame)?),
+            "ConnectThrough" => Command::ConnectThrough(read(frame)?),
             "SetProtocol" => Command::SetProtocol(frame.data.clone()),
             other => Command::Unknown(other.to_owned()),
         })
@@ -173,6 +176,7 @@ impl Command {
             Command::DeleteChains(name) => ("DeleteChains", json!({ "chain": name })),
             Command::TcpPing(ping) => ("TcpPing", json!(ping)),
             Command::ProbeBatch(batch) => ("ProbeBatch", json!(batch)),
+            Command::ConnectThrough(connect) => ("ConnectThrough", json!(connect)),
             Command::SetProtocol(data) => ("SetProtocol", data.clone()),
             Command::Unknown(kind) => (kind.as_str(), serde_json::Value::Null),
         };
@@ -286,6 +290,30 @@ pub enum Sample {
     Unresolved,
     /// No route, or the local socket failed.
     Unreachable,
+}
+
+/// One connection through a chain to a target, closed as soon as it is up. It counts for nothing: no mark is set or
+/// cleared, no counter moves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConnectThrough {
+    /// Name of the chain.
+    pub chain: String,
+    /// Address (`host:port`) of the only node of its last hop that may be used; without it any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+    /// `host:port`, dialled by the chain's last node.
+    pub target: String,
+    /// For everything, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// Answer to a [`ConnectThrough`] that worked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConnectThroughResult {
+    /// From the first packet until the last node said that it reached the target, in milliseconds.
+    pub ms: f64,
 }
 
 /// First message of our agent to our panel, and again whenever the set of objects changes without a command.
@@ -441,6 +469,12 @@ mod tests {
             Command::DeleteChains("c".into()),
             Command::TcpPing(ping),
             Command::ProbeBatch(batch),
+            Command::ConnectThrough(ConnectThrough {
+                chain: "c".into(),
+                via: Some("198.51.100.7:20443".into()),
+                target: "target.example:443".into(),
+                timeout_ms: 10_000,
+            }),
             Command::SetProtocol(json!({"http":1})),
         ];
         for command in commands {

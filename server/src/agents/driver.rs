@@ -164,7 +164,10 @@ async fn note_connection(inner: &Inner, session: &Session, hello: Option<&Hello>
         None => (cut(&session.version), Vec::new()),
     };
     session.identify(match hello {
-        Some(hello) => Kind::Ours { probe_batch: hello.capabilities.iter().any(|c| c == "probe-batch") },
+        Some(hello) => {
+            let can = |name| hello.capabilities.iter().any(|capability| capability == name);
+            Kind::Ours { probe_batch: can("probe-batch"), connect_through: can("connect-through") }
+        }
         None => Kind::Peer,
     });
     let at = inner.clock.wall_ms();

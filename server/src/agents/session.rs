@@ -78,10 +78,12 @@ pub(super) struct Session {
 /// Whose agent it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Ours; with or without `ProbeBatch`.
+    /// Ours, with or without what not every version of it does.
     Ours {
         /// It measures many targets in one command.
         probe_batch: bool,
+        /// It opens test connections through its chains.
+        connect_through: bool,
     },
     /// A peer's, which says nothing about itself.
     Peer,

@@ -91,7 +91,7 @@ pub(super) async fn ask(
     };
     let mut last = Said::Finished;
     match kind {
-        Kind::Ours { probe_batch: true } => {
+        Kind::Ours { probe_batch: true, .. } => {
             for chunk in legs.chunks(MAX_BATCH_TARGETS) {
                 match batch(&agents, node, chunk, how, &gate).await {
                     Ok(results) => tell(Said::Legs(results)).await,
@@ -102,7 +102,7 @@ pub(super) async fn ask(
                 }
             }
         }
-        Kind::Ours { probe_batch: false } | Kind::Peer => {
+        Kind::Ours { probe_batch: false, .. } | Kind::Peer => {
             let pings = legs.into_iter().map(|(leg, to)| {
                 let (agents, gate) = (&agents, &gate);
                 async move { (leg, ping(agents, node, &to, how, gate).await) }

@@ -31,6 +31,9 @@ async fn every_pair_and_every_exit_is_tried() {
             "target exit-a target.example:443",
             "target exit-b target.example:443",
             "target exit-c target.example:443",
+            "connection entry exit-a → target.example:443",
+            "connection entry exit-b → target.example:443",
+            "connection entry exit-c → target.example:443",
         ]
     );
     let mut results = vec![None; items.len()];
@@ -40,15 +43,39 @@ async fn every_pair_and_every_exit_is_tried() {
     }
     let results: Vec<_> = results.into_iter().map(Option::unwrap).collect();
     let worked: Vec<bool> = results.iter().map(|(success, ..)| *success).collect();
-    assert_eq!(worked, [true, false, true, true, true, false]);
+    assert_eq!(worked, [true, false, true, true, true, false, true, false, true]);
     assert_eq!(results[3].1, Some(12.5));
     assert!(results[1].2.contains("all attempts failed"), "{}", results[1].2);
     assert!(results[5].2.contains("exit-c") && results[5].2.contains("offline"), "{}", results[5].2);
-    assert_eq!(lines.last(), Some(&DiagnoseLine::Done { succeeded: 4, failed: 2 }));
+    assert_eq!(results[6].1, Some(20.0), "by way of the first exit");
+    assert!(results[7].2.contains("no node could be used"), "{}", results[7].2);
+    assert_eq!(lines.last(), Some(&DiagnoseLine::Done { succeeded: 6, failed: 3 }));
 
     let lines: Vec<DiagnoseLine> = diagnose::forward(&panel.state, example.forward).collect().await;
     let DiagnoseLine::Start { items } = &lines[0] else { panic!("{:?}", lines[0]) };
-    assert_eq!(items.len(), 6);
+    assert_eq!(items.len(), 9);
     assert_eq!(items[3].to, "service.example:80", "the forward's own target");
+    assert_eq!(items[6].to, "exit-a → service.example:80");
+    panel.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_opens_no_test_connections_is_not_asked_to() {
+    let world = World::new().await;
+    let example = Example::new(&world).await;
+    let crew = Crew::new(&world);
+    crew.entry.state().peer = true;
+    let panel = Panel::start(&world).await;
+    crew.connect(&panel).await;
+    panel.applied(example.tunnel).await;
+    let lines: Vec<DiagnoseLine> = diagnose::tunnel(&panel.state, example.tunnel).collect().await;
+    let said: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| match line {
+            DiagnoseLine::Item { index: 6.., success: false, message, .. } => Some(message.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(said, ["entry: its agent opens no test connections, which only ExitPilot's agent does"; 3]);
     panel.stop().await;
 }

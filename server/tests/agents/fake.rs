@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use shared::envelope::Sealer;
 use shared::gost::ChainConfig;
 use shared::link::{
-    ChainReport, Command, Frame, Hello, ProbeBatchResult, ProbeResult, Report, Sample, chain_key, digest,
-    service_key,
+    ChainReport, Command, ConnectThroughResult, Frame, Hello, ProbeBatchResult, ProbeResult, Report, Sample,
+    chain_key, digest, service_key,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -81,7 +81,7 @@ impl Fake {
             let hello = Hello {
                 agent: "fake".into(),
                 version: "9.9".into(),
-                capabilities: vec!["probe-batch".into()],
+                capabilities: vec!["probe-batch".into(), "connect-through".into()],
                 digests: self.state().runs.clone(),
                 failed: BTreeMap::new(),
             };
@@ -156,6 +156,7 @@ impl Fake {
             Command::TcpPing(ping) => {
                 *state.probed.entry(format!("{}:{}", ping.ip, ping.port)).or_default() += 1;
             }
+            Command::ConnectThrough(_) => {}
             other => state.commands.push(other.clone()),
         }
         if state.ignores.contains(&frame.kind) {
@@ -171,6 +172,15 @@ impl Fake {
                     ProbeResult { id: target.id, address: None, samples: vec![sample; batch.count as usize] }
                 };
                 Ok(json!(ProbeBatchResult { results: batch.targets.into_iter().map(result).collect() }))
+            }
+            Command::ConnectThrough(connection) => {
+                let via = latency(connection.via.as_deref().unwrap_or_default());
+                let ms = via + latency(&connection.target);
+                if ms.is_finite() {
+                    Ok(json!(ConnectThroughResult { ms }))
+                } else {
+                    Err(format!("chain {}: no node could be used", connection.chain))
+                }
             }
             Command::TcpPing(ping) => {
                 let ms = latency(&format!("{}:{}", ping.ip, ping.port));
