@@ -3,6 +3,7 @@
 use super::hash::ClientKey;
 use crate::relay::pump::Client;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr};
 use tokio::sync::watch;
 
 /// Who wants a way through a chain, and for what.
@@ -30,6 +31,8 @@ pub enum Asking<'a> {
         /// Whether it has sent something.
         spoken: watch::Receiver<bool>,
     },
+    /// Nobody: whether there is a way is all that is asked.
+    Nothing,
 }
 
 /// What a node is asked for.
@@ -48,13 +51,16 @@ impl Asking<'_> {
         match self {
             Asking::Connection { client, .. } => client.key,
             Asking::Datagrams { key, .. } | Asking::Racer { key, .. } => *key,
+            Asking::Nothing => IpAddr::from(Ipv4Addr::LOCALHOST).into(),
         }
     }
 
     /// What a node is asked for.
     pub(super) fn wanted(&self) -> Wanted<'_> {
         match self {
-            Asking::Connection { datagrams: false, .. } | Asking::Racer { .. } => Wanted::Connection,
+            Asking::Connection { datagrams: false, .. } | Asking::Racer { .. } | Asking::Nothing => {
+                Wanted::Connection
+            }
             Asking::Connection { datagrams: true, .. } => Wanted::Datagrams { first: None },
             Asking::Datagrams { first, .. } => Wanted::Datagrams { first: Some(first) },
         }
@@ -69,6 +75,7 @@ impl Asking<'_> {
                 Ok(_) => Ok(()),
                 Err(_) => Err(io::ErrorKind::NotConnected.into()),
             },
+            Asking::Nothing => std::future::pending().await,
         }
     }
 

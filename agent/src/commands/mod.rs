@@ -8,7 +8,8 @@ mod lanes;
 mod limiters;
 
 use crate::probe::Prober;
-use crate::runtime::{Change, Runtime};
+use crate::probe::gate::Gate;
+use crate::runtime::{Change, Runtime, trial};
 use crate::state::Saver;
 use lanes::Lanes;
 use serde_json::Value;
@@ -21,6 +22,11 @@ use tokio_util::task::TaskTracker;
 /// `busy`: it has no effect, and the panel sends it again when it compares what should run with what runs.
 pub const MAX_CHANGES: usize = 1024;
 
+/// Test connections at the same time, and waiting for their turn: a person looks at them.
+const TRIALS: usize = 8;
+/// See [`TRIALS`].
+const TRIALS_WAITING: usize = 64;
+
 /// Commands of peer panels that this agent knows and cannot do.
 const UNSUPPORTED: [&str; 4] = ["UdpPing", "ServiceMonitorCheck", "UpgradeAgent", "RollbackAgent"];
 
@@ -31,6 +37,7 @@ pub struct Commands {
     saver: Saver,
     prober: Prober,
     lanes: Lanes,
+    trials: Gate,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -58,7 +65,15 @@ impl Commands {
         tasks: TaskTracker,
         stop: CancellationToken,
     ) -> Self {
-        Self { runtime, saver, prober, lanes: Lanes::new(MAX_CHANGES), tasks, stop }
+        Self {
+            runtime,
+            saver,
+            prober,
+            lanes: Lanes::new(MAX_CHANGES),
+            trials: Gate::new(TRIALS, TRIALS_WAITING),
+            tasks,
+            stop,
+        }
     }
 
     /// Takes a received frame. Returns at once; the answer comes through `replies`.
@@ -81,6 +96,17 @@ impl Commands {
             Ok(Command::ProbeBatch(batch)) => match self.prober.admit_batch(batch) {
                 Ok(batch) => self.probe(answer, async move { batch.run().await.map(to_value) }),
                 Err(refused) => answer.refuse(refused.to_string()),
+            },
+            Ok(Command::ConnectThrough(ask)) => match self.trials.enter() {
+                Some(ticket) => {
+                    let runtime = self.runtime.clone();
+                    self.probe(answer, async move {
+                        let outcome =
+                            ticket.run(trial::deadline(&ask), runtime.connect_through(&ask)).await?;
+                        Some(outcome.and_then(to_value))
+                    });
+                }
+                None => answer.refuse("busy: too many test connections are waiting".to_owned()),
             },
             Ok(Command::SetProtocol(blocked)) => answer.offer(set_protocol(&blocked)),
             Ok(Command::Unknown(kind)) => {
@@ -198,7 +224,11 @@ fn to_change(command: Command) -> Result<(Vec<String>, Change), String> {
         Command::AddChains(chain) => (vec![chain_key(&chain.name)], Change::AddChain(chain)),
         Command::UpdateChains(chain) => (vec![chain_key(&chain.name)], Change::UpsertChain(chain)),
         Command::DeleteChains(name) => (vec![chain_key(&name)], Change::DeleteChain(name)),
-        Command::TcpPing(_) | Command::ProbeBatch(_) | Command::SetProtocol(_) | Command::Unknown(_) => {
+        Command::TcpPing(_)
+        | Command::ProbeBatch(_)
+        | Command::ConnectThrough(_)
+        | Command::SetProtocol(_)
+        | Command::Unknown(_) => {
             return Err("not a change".to_owned());
         }
     })
@@ -223,7 +253,7 @@ pub fn capabilities() -> Vec<String> {
     CAPABILITIES.iter().map(|capability| (*capability).to_owned()).collect()
 }
 
-const CAPABILITIES: [&str; 12] = [
+const CAPABILITIES: [&str; 13] = [
     "protocol:tcp",
     "protocol:tls",
     "strategy:fifo",
@@ -236,6 +266,7 @@ const CAPABILITIES: [&str; 12] = [
     "fail-closed",
     "gap-free-swap",
     "limits",
+    "connect-through",
 ];
 
 #[cfg(test)]

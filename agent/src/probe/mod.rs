@@ -2,7 +2,7 @@
 
 mod batch;
 mod connect;
-mod gate;
+pub(crate) mod gate;
 mod ping;
 mod resolve;
 

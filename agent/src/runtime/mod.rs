@@ -2,6 +2,7 @@
 
 mod entry;
 mod owner;
+pub(crate) mod trial;
 mod validate;
 
 pub use crate::options::{Deadlines, RuntimeOptions};

@@ -22,6 +22,7 @@ mod services;
 mod socks5;
 mod swap;
 mod transports;
+mod trial;
 mod udp;
 mod udp_limits;
 mod udp_relay;

@@ -6,8 +6,9 @@ use http_body_util::BodyExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use shared::api::{
-    DecisionLogEntry, Event, Forward, ForwardInput, LoginAnswer, LoginRequest, Node, NodeInput, NodeRuntime,
-    OwnerDecision, PinInput, Problem, SettingsAnswer, SettingsInput, Tunnel, TunnelDecisions, TunnelInput,
+    DecisionLogEntry, DiagnoseLine, Event, Forward, ForwardInput, LoginAnswer, LoginRequest, Node, NodeInput,
+    NodeRuntime, OwnerDecision, PinInput, Problem, SettingsAnswer, SettingsInput, Tunnel, TunnelDecisions,
+    TunnelInput,
 };
 use shared::ids::{ForwardId, NodeId, TunnelId};
 use std::net::SocketAddr;
@@ -139,6 +140,16 @@ impl Api {
     /// As all requests here.
     pub async fn call(&self, method: &str, path: &str) -> Answer<()> {
         self.raw(method, path, None).await.map(|_| ())
+    }
+
+    /// Tries a tunnel; all lines of the answer.
+    ///
+    /// # Errors
+    /// As all requests here.
+    pub async fn diagnose(&self, id: TunnelId) -> anyhow::Result<Vec<DiagnoseLine>> {
+        let body = self.raw("POST", &format!("/api/v1/tunnels/{id}/diagnose"), None).await?;
+        let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        Ok(lines.map(serde_json::from_slice).collect::<Result<_, _>>()?)
     }
 
     /// All nodes.

@@ -19,7 +19,7 @@ async fn rendered(stage: &Stage, scene: &Scene) -> Result<(String, Vec<String>)>
     let hop = chain.hops.last().context("the chain has a hop")?;
     let strategy = hop.selector.as_ref().map(|s| s.strategy.clone()).unwrap_or_default();
     let mut exits = Vec::new();
-    for node in &hop.nodes {
+    for node in hop.nodes.iter().flatten() {
         let (host, _) = node.addr.rsplit_once(':').context("an address has a port")?;
         for exit in &stage.exits {
             if stage.host(exit)?.ip().to_string() == host {

@@ -1,8 +1,8 @@
 //! What goes wrong on single nodes is told, and the rest works.
 
 use crate::stages::{SWITCH, decided, heal, on_stage, options};
-use anyhow::{Context as _, Result, ensure};
-use shared::api::{DeploymentStatus, Event, ForwardInput};
+use anyhow::{Context as _, Result, bail, ensure};
+use shared::api::{DeploymentStatus, DiagnoseLine, Event, ForwardInput};
 use std::collections::BTreeSet;
 use tests::rig::client::{Outcome, Visit};
 use tests::rig::{Stage, eventually};
@@ -63,6 +63,37 @@ async fn a_taken_port_is_told_for_its_node_and_the_rest_works() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_diagnosis_opens_a_real_connection_by_way_of_every_exit() {
+    on_stage(options("diagnosis"), async |stage| {
+        heal(stage, &["entry-1", "mid-1"])?;
+        let best = stage.best("best", &["entry-1"], &["mid-1"], &["exit-a", "exit-b", "exit-c"])?;
+        let (tunnel, _, _) = stage.open(&best).await?;
+        stage.lab.link("mid-1", "exit-b").cut()?;
+        let lines = stage.api.diagnose(tunnel.id).await?;
+        let Some(DiagnoseLine::Start { items }) = lines.first() else { bail!("{lines:?}") };
+        let mut said = std::collections::BTreeMap::new();
+        for line in &lines {
+            if let DiagnoseLine::Item { index, success, latency_ms, message, .. } = line
+                && items[*index].kind == "connection"
+            {
+                let exit = items[*index].to.split(' ').next().unwrap_or_default().to_owned();
+                ensure!(items[*index].from == "mid-1", "{items:?}");
+                said.insert(exit, (*success, *latency_ms, message.clone()));
+            }
+        }
+        let worked: Vec<(&str, bool)> =
+            said.iter().map(|(exit, (success, ..))| (exit.as_str(), *success)).collect();
+        ensure!(worked == [("exit-a", true), ("exit-b", false), ("exit-c", true)], "{said:?}");
+        // Connect, TLS and question are three ways there and back, of 10 and of 80 ms.
+        let ms = |exit: &str| said[exit].1.context("it was measured");
+        ensure!(ms("exit-a")? >= 30.0 && ms("exit-c")? >= 240.0, "{said:?}");
+        ensure!(said["exit-b"].2.contains("no node could be used"), "{said:?}");
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_tunnels_over_the_same_exits_measure_each_leg_once() {
     let mut options = options("legs");
     // Rounds that end before the next one begins, on a busy machine too: a node that is late is left out of a round.
@@ -83,7 +114,7 @@ async fn ten_tunnels_over_the_same_exits_measure_each_leg_once() {
             decided(stage, tunnel.id, "current_is_best").await?;
             for node in stage.api.runtime(tunnel.id).await? {
                 let chains = node.config.chains.into_iter().flat_map(|chain| chain.hops);
-                for member in chains.flat_map(|hop| hop.nodes) {
+                for member in chains.flat_map(|hop| hop.nodes.unwrap_or_default()) {
                     addresses.insert(member.addr.clone());
                     let host = member.addr.rsplit_once(':').context("an address has a port")?.0.to_owned();
                     legs.insert((node.node_name.clone(), host));
