@@ -8,7 +8,8 @@ use tokio::sync::watch;
 
 /// Who wants a way through a chain, and for what.
 pub enum Asking<'a> {
-    /// A client's connection; for the datagrams it carries in frames, if `datagrams` is set.
+    /// A client's connection; for the datagrams it carries in frames, if `datagrams` is set. What was read of those goes
+    /// along with every request, see below.
     Connection {
         /// The client.
         client: &'a mut Client,
@@ -21,7 +22,7 @@ pub enum Asking<'a> {
     Datagrams {
         /// What the hash strategies know the client by.
         key: ClientKey,
-        /// What it sent.
+        /// What it sent, as a frame.
         first: &'a [u8],
     },
     /// One of several ways that are tried at once for a client's connection.
@@ -39,9 +40,9 @@ pub enum Asking<'a> {
 #[derive(Clone, Copy)]
 pub(super) enum Wanted<'a> {
     Connection,
-    /// A way for datagrams, of which the first goes along if it is there.
+    /// A way for datagrams. Frames that are there already go along.
     Datagrams {
-        first: Option<&'a [u8]>,
+        first: &'a [u8],
     },
 }
 
@@ -61,8 +62,8 @@ impl Asking<'_> {
             Asking::Connection { datagrams: false, .. } | Asking::Racer { .. } | Asking::Nothing => {
                 Wanted::Connection
             }
-            Asking::Connection { datagrams: true, .. } => Wanted::Datagrams { first: None },
-            Asking::Datagrams { first, .. } => Wanted::Datagrams { first: Some(first) },
+            Asking::Connection { client, datagrams: true } => Wanted::Datagrams { first: client.early() },
+            Asking::Datagrams { first, .. } => Wanted::Datagrams { first },
         }
     }
 

@@ -2,7 +2,6 @@
 
 use super::asking::Wanted;
 use super::fault::AskError;
-use crate::datagram::frame;
 use crate::metadata::{ConfigError, MetadataReader};
 use crate::proxy::{http, socks5};
 use crate::relay::client::Unanswered;
@@ -138,7 +137,7 @@ impl Connector {
         match self {
             Self::Relay { auth, nodelay, .. } => {
                 let mut request = datagram_request(Some(target), auth.as_ref());
-                first.map(|first| frame::push(&mut request, first));
+                request.extend_from_slice(first);
                 let mut unanswered = Unanswered::send(stream, &request).await?;
                 if !nodelay {
                     return Ok(Asked::Unanswered(unanswered));

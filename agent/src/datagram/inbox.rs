@@ -50,15 +50,32 @@ impl Inbox {
         if let Some(peer) = &state.peer {
             return peer.try_deliver(datagram).is_ok();
         }
-        let full = state.datagrams >= self.limits.datagrams
-            || state.frames.len() + datagram.len() + 2 > self.limits.bytes;
-        if full || !frame::push(&mut state.frames, datagram) {
-            return false;
+        let framed = self.has_room(&state, datagram.len() + 2) && frame::push(&mut state.frames, datagram);
+        self.added(state, framed)
+    }
+
+    /// As [`Inbox::put`], with a head of the caller's own instead of the length. For inboxes without a peer.
+    pub fn put_with_head(&self, head: &[u8], datagram: &[u8]) -> bool {
+        let mut state = self.state();
+        let room = self.has_room(&state, head.len() + datagram.len());
+        if room {
+            state.frames.extend_from_slice(head);
+            state.frames.extend_from_slice(datagram);
         }
-        state.datagrams += 1;
-        drop(state);
-        self.filled.notify_one();
-        true
+        self.added(state, room)
+    }
+
+    fn has_room(&self, state: &State, bytes: usize) -> bool {
+        state.datagrams < self.limits.datagrams && state.frames.len() + bytes <= self.limits.bytes
+    }
+
+    fn added(&self, mut state: MutexGuard<'_, State>, is: bool) -> bool {
+        if is {
+            state.datagrams += 1;
+            drop(state);
+            self.filled.notify_one();
+        }
+        is
     }
 
     /// Waits for datagrams and takes all of them, in frames. `into` must be empty; its memory is used for those to come.

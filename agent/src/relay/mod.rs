@@ -8,4 +8,5 @@ pub mod server;
 #[cfg(target_os = "linux")]
 pub(crate) mod splice;
 pub mod traffic;
+pub mod tunnel;
 pub mod wire;

@@ -64,6 +64,16 @@ impl Client {
         Ok(())
     }
 
+    /// What was read from it and not carried yet.
+    pub fn early(&self) -> &[u8] {
+        &self.early
+    }
+
+    /// What was read early is on its way already.
+    pub fn forget_early(&mut self) {
+        self.early.clear();
+    }
+
     /// The connection and what was read from it.
     pub fn into_parts(self) -> (Stream, Vec<u8>) {
         (self.stream, self.early)

@@ -15,6 +15,7 @@ pub const HEADER_LEN: usize = 4;
 pub const VERSION: u8 = 1;
 
 const CONNECT: u8 = 0x01;
+const BIND: u8 = 0x02;
 /// The low bits are the command; 0x80 is an old way to say UDP.
 const COMMAND_MASK: u8 = 0x0f;
 const UDP_FLAG: u8 = 0x80;
@@ -123,7 +124,9 @@ pub enum Command {
     /// Connect to the target.
     #[default]
     Connect,
-    /// Anything else (bind, associate, …).
+    /// Listen for the client.
+    Bind,
+    /// Anything else.
     Other(u8),
 }
 
@@ -169,22 +172,7 @@ fn encode(command: u8, target: Option<&HostPort>, auth: Option<&Auth>) -> Vec<u8
         push_feature(&mut features, FEATURE_AUTH, &data);
     }
     let mut data = Vec::new();
-    let (host, port) = target.map_or(("", 0), |target| (target.host.as_str(), target.port));
-    match host.parse::<IpAddr>() {
-        Ok(IpAddr::V4(ip)) => {
-            data.push(ATYP_V4);
-            data.extend(ip.octets());
-        }
-        Ok(IpAddr::V6(ip)) => {
-            data.push(ATYP_V6);
-            data.extend(ip.octets());
-        }
-        Err(_) => {
-            data.push(ATYP_DOMAIN);
-            push_short(&mut data, host.as_bytes());
-        }
-    }
-    data.extend(port.to_be_bytes());
+    push_address(&mut data, target.unwrap_or(&HostPort { host: String::new(), port: 0 }));
     push_feature(&mut features, FEATURE_ADDRESS, &data);
 
     let mut request = vec![VERSION, command];
@@ -210,6 +198,37 @@ pub fn response(status: Status) -> [u8; HEADER_LEN] {
     [VERSION, status.code(), 0, 0]
 }
 
+/// Encodes the answer that all is well, with an address.
+pub fn response_with_address(address: &HostPort) -> Vec<u8> {
+    let mut data = Vec::new();
+    push_address(&mut data, address);
+    let mut features = Vec::new();
+    push_feature(&mut features, FEATURE_ADDRESS, &data);
+    let mut response = vec![VERSION, Status::Ok.code()];
+    response.extend((features.len() as u16).to_be_bytes());
+    response.extend(features);
+    response
+}
+
+/// Appends an address as SOCKS5 and relays write it: kind, address, port.
+pub(super) fn push_address(out: &mut Vec<u8>, HostPort { host, port }: &HostPort) {
+    match host.parse::<IpAddr>() {
+        Ok(IpAddr::V4(ip)) => {
+            out.push(ATYP_V4);
+            out.extend(ip.octets());
+        }
+        Ok(IpAddr::V6(ip)) => {
+            out.push(ATYP_V6);
+            out.extend(ip.octets());
+        }
+        Err(_) => {
+            out.push(ATYP_DOMAIN);
+            push_short(out, host.as_bytes());
+        }
+    }
+    out.extend(port.to_be_bytes());
+}
+
 /// Reads a header: the command or status byte, and the length of the features that follow.
 pub fn header(bytes: [u8; HEADER_LEN]) -> Result<(u8, usize), WireError> {
     let [version, code, high, low] = bytes;
@@ -225,6 +244,7 @@ pub fn request(command: u8, features: &[u8]) -> Result<Request, WireError> {
         // GOST's server takes 0 for connect too.
         command: match command & COMMAND_MASK {
             0 | CONNECT => Command::Connect,
+            BIND => Command::Bind,
             other => Command::Other(other),
         },
         udp: command & UDP_FLAG != 0,
@@ -250,10 +270,10 @@ pub fn request(command: u8, features: &[u8]) -> Result<Request, WireError> {
 }
 
 /// A reader that knows its end.
-struct Bytes<'a>(&'a [u8]);
+pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
 
 impl<'a> Bytes<'a> {
-    fn take(&mut self, len: usize) -> Result<&'a [u8], WireError> {
+    pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], WireError> {
         let (taken, rest) = self.0.split_at_checked(len).ok_or(WireError::Truncated)?;
         self.0 = rest;
         Ok(taken)
@@ -263,11 +283,11 @@ impl<'a> Bytes<'a> {
         self.take(N)?.try_into().map_err(|_| WireError::Truncated)
     }
 
-    fn byte(&mut self) -> Result<u8, WireError> {
+    pub(super) fn byte(&mut self) -> Result<u8, WireError> {
         self.array().map(u8::from_be_bytes)
     }
 
-    fn number(&mut self) -> Result<u16, WireError> {
+    pub(super) fn number(&mut self) -> Result<u16, WireError> {
         self.array().map(u16::from_be_bytes)
     }
 
@@ -277,7 +297,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// `None` for the empty address, with which a client leaves the target to the server.
-    fn address(&mut self) -> Result<Option<HostPort>, WireError> {
+    pub(super) fn address(&mut self) -> Result<Option<HostPort>, WireError> {
         let host = match self.byte()? {
             ATYP_V4 => IpAddr::from(Ipv4Addr::from(self.array::<4>()?)).to_string(),
             ATYP_V6 => IpAddr::from(Ipv6Addr::from(self.array::<16>()?)).to_string(),

@@ -67,7 +67,7 @@ fn requests_only_read() {
     for (name, hex, expected) in cases {
         assert_eq!(read(&bytes(hex)), Ok(expected), "{name}");
     }
-    assert_eq!(read(&bytes("01 02 00 00")).unwrap().command, Command::Other(2));
+    assert_eq!(read(&bytes("01 82 00 00")).unwrap().command, Command::Bind);
     assert_eq!(read(&bytes("01 83 00 00")).unwrap().command, Command::Other(3));
 }
 
@@ -101,6 +101,8 @@ fn malformed_requests() {
 fn responses() {
     assert_eq!(response(Status::Ok), [1, 0, 0, 0]);
     assert_eq!(response(Status::Unauthorized), [1, 2, 0, 0]);
+    let address = response_with_address(&HostPort::new("127.0.0.1", 8080));
+    assert_eq!(address, bytes("01 00 00 0a  02 00 07 01 7f 00 00 01 1f 90"));
     for code in 0..=255 {
         assert_eq!(Status::from_code(code).code(), code);
     }

@@ -195,8 +195,19 @@ fn handler(path: &str, config: &ServiceConfig, previous: Option<&Service>) -> Re
         return Ok(Handler::Proxy(proxy));
     }
     let HandlerConfig { kind, auth, metadata, .. } = &config.handler;
-    let known =
-        ["nodelay", "readTimeout", "keepAlive", "keepalive.", "mux.", proxy_protocol::KEY, "ttl", HASH];
+    let known = [
+        "nodelay",
+        "readTimeout",
+        "keepAlive",
+        "keepalive.",
+        "mux.",
+        proxy_protocol::KEY,
+        "ttl",
+        HASH,
+        "bind",
+        "udpBufferSize",
+        "udp.bufferSize",
+    ];
     let metadata = MetadataReader::new(format!("{path}: handler.metadata"), metadata, &known)?;
     let forwarder = config
         .forwarder
@@ -205,6 +216,7 @@ fn handler(path: &str, config: &ServiceConfig, previous: Option<&Service>) -> Re
         .transpose()?;
     match kind.as_str() {
         "tcp" | "udp" | "forward" => {
+            metadata.refuse("bind")?;
             if auth.is_some() {
                 return Err(ConfigError::new(
                     format!("{path}: handler.auth"),
@@ -219,7 +231,9 @@ fn handler(path: &str, config: &ServiceConfig, previous: Option<&Service>) -> Re
                 check_auth(&format!("{path}: handler.auth"), auth)?;
             }
             let request_timeout = positive(metadata.duration("readTimeout")?);
-            Ok(Handler::Relay { auth: auth.clone(), request_timeout, forwarder })
+            // Of what GOST binds, this does the datagrams; who asks for connections is told no. Buffers are large enough.
+            let bind = metadata.flag("bind")?;
+            Ok(Handler::Relay { auth: auth.clone(), request_timeout, forwarder, bind })
         }
         other => Err(ConfigError::new(format!("{path}: handler.type"), format!("{other} is not supported"))),
     }

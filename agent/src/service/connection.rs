@@ -3,7 +3,7 @@
 use super::admission::{Admitted, Denied, admit, ends};
 use super::plane::Plane;
 use super::reach::{Goal, Refusal, reach};
-use super::{Forwarder, Handler, Service, Transport, proxying, udp_relay};
+use super::{Forwarder, Handler, Service, Transport, proxying, udp_relay, udp_tunnel};
 use crate::net::within;
 use crate::proxy_protocol::Ends;
 use crate::relay::pump::Client;
@@ -95,10 +95,10 @@ async fn serve_streams(accepting: &Accepting, mut streams: smux::Accepting, ends
 
 /// Serves one client connection to its end.
 async fn serve_stream(
-    service: &Service,
+    service: &Arc<Service>,
     (stream, admitted): (Stream, Option<Admitted>),
     ends: Ends,
-    plane: &Plane,
+    plane: &Arc<Plane>,
     stop: &CancellationToken,
 ) {
     let peer = ends.source;
@@ -115,9 +115,10 @@ async fn serve_stream(
         client.ends = Some(ends);
         match &service.handler {
             Handler::Forward(forwarder) => forward(service, forwarder, client, plane, stop).await,
-            Handler::Relay { auth, request_timeout, forwarder } => {
+            Handler::Relay { auth, request_timeout, forwarder, bind } => {
                 let deadline = request_timeout.unwrap_or(plane.options.deadlines.relay_request);
-                relay(service, (auth.as_ref(), deadline, forwarder.as_ref()), client, plane, stop).await
+                let handler = (auth.as_ref(), deadline, forwarder.as_ref(), *bind);
+                relay(service, handler, client, plane, stop).await
             }
             Handler::Proxy(proxy) => proxying::serve(service, proxy, client, plane, stop).await,
         }
@@ -154,10 +155,10 @@ async fn forward(
 }
 
 async fn relay(
-    service: &Service,
-    (auth, deadline, forwarder): (Option<&Auth>, Duration, Option<&Forwarder>),
+    service: &Arc<Service>,
+    (auth, deadline, forwarder, bind): (Option<&Auth>, Duration, Option<&Forwarder>, bool),
     mut client: Client,
-    plane: &Plane,
+    plane: &Arc<Plane>,
     stop: &CancellationToken,
 ) -> io::Result<()> {
     let request = match tokio::time::timeout(deadline, read_request(client.stream())).await {
@@ -174,6 +175,12 @@ async fn relay(
         (Some(user), _) if auth.is_some() => client.key = client.key.named(&user.username),
         (_, Some(target)) if service.hash_by_target => client.key = client.key.named(&target.to_string()),
         _ => {}
+    }
+    if request.udp && request.command == Command::Bind && forwarder.is_none() {
+        return match bind {
+            true => udp_tunnel::serve(service, client, plane, stop).await,
+            false => part(client, Status::Forbidden, plane).await,
+        };
     }
     let goal = match (forwarder, &request.target) {
         _ if request.command != Command::Connect => {

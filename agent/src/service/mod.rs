@@ -16,6 +16,7 @@ mod sessions;
 mod socks5;
 mod udp;
 mod udp_relay;
+mod udp_tunnel;
 
 use crate::chain::group::Group;
 use crate::chain::probe::Probe;
@@ -67,7 +68,13 @@ enum Handler {
     /// To fixed targets.
     Forward(Forwarder),
     /// To the client's target, or to fixed ones.
-    Relay { auth: Option<Auth>, request_timeout: Option<Duration>, forwarder: Option<Forwarder> },
+    Relay {
+        auth: Option<Auth>,
+        request_timeout: Option<Duration>,
+        forwarder: Option<Forwarder>,
+        /// Whether clients may ask for associations of datagrams.
+        bind: bool,
+    },
     /// To the client's target, by a protocol that others speak.
     Proxy(proxying::Proxy),
 }

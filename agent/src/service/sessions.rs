@@ -15,7 +15,7 @@ use crate::chain::dial::Through;
 use crate::chain::group::Attempt;
 use crate::chain::hash::ClientKey;
 use crate::clock::Clock;
-use crate::datagram::frame::FrameReader;
+use crate::datagram::frame::{self, FrameReader};
 use crate::datagram::inbox::{Inbox, InboxLimits};
 use crate::datagram::pump::{Deliver, Peer, deliver, frames_to, inbox_to_frames, peer_to};
 use crate::datagram::socket::give_up_after;
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 /// How long the datagrams of a flow that found no way are dropped before another is looked for: clients repeat
@@ -46,6 +46,8 @@ pub(super) struct SessionOptions {
     pub(super) one_answer: bool,
     /// Sessions that look for their way at the same time.
     pub(super) opening: usize,
+    /// Sessions of one listener or association.
+    pub(super) most: usize,
     /// What may wait for a way, or for room on it.
     pub(super) inbox: InboxLimits,
 }
@@ -59,6 +61,8 @@ pub(super) struct Beginning<D> {
     pub(super) target: Option<HostPort>,
     /// What the hash strategies know the client by.
     pub(super) client: ClientKey,
+    /// Whether it is a client of the service by itself, with what limits that has; not only a part of one.
+    pub(super) is_client: bool,
     /// Takes what comes back.
     pub(super) to: D,
 }
@@ -97,6 +101,11 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Sessions<K> {
     pub(super) fn new(plane: Arc<Plane>, stop: CancellationToken) -> Arc<Self> {
         let (table, opening, drops) = (Mutex::default(), AtomicUsize::new(0), LogGate::default());
         Arc::new(Self { plane, stop, tasks: TaskTracker::new(), table, opening, drops })
+    }
+
+    /// Ends all sessions when the result is dropped.
+    pub(super) fn end_on_drop(&self) -> DropGuard {
+        self.stop.clone().drop_guard()
     }
 
     /// Ends all sessions and waits until nothing is left of them. To be called by whoever made this, as its last act.
@@ -147,30 +156,39 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Sessions<K> {
         beginning: Beginning<D>,
         now_ms: u64,
     ) {
+        if self.table().len() >= beginning.options.most {
+            return self.drop_one("too many flows of one client");
+        }
         let Ok(slot) = self.plane.sessions.clone().try_acquire_owned() else {
             return self.drop_one("too many sessions");
         };
         let Some(opening) = Opening::take(self, beginning.options.opening) else {
             return self.drop_one("too many new sessions at once");
         };
-        let admitted = match admit(&beginning.service, beginning.client.ip(), &self.plane) {
+        let admitted = beginning
+            .is_client
+            .then(|| admit(&beginning.service, beginning.client.ip(), &self.plane))
+            .transpose();
+        let admitted = match admitted {
             Ok(admitted) => admitted,
             Err(denied) => return self.drop_one(&denied.to_string()),
         };
         let session = Arc::new(Session {
             inbox: Inbox::new(beginning.options.inbox),
             last_ms: AtomicU64::new(now_ms),
-            policed: admitted.police(&self.plane),
+            policed: admitted.as_ref().and_then(|admitted| admitted.police(&self.plane)),
         });
         if !session.permits(Direction::Input, datagram) {
             return self.drop_one("traffic limit");
         }
         self.table().insert(key.clone(), session.clone());
         let listed = Listed { sessions: self.clone(), key: key.clone(), session };
-        let first = datagram.to_vec();
+        let mut first = Vec::with_capacity(datagram.len() + 2);
+        frame::push(&mut first, datagram);
+        let tracked = self.plane.tracker.token();
         self.tasks.spawn(async move {
             run(&listed, &beginning, first, opening).await;
-            drop((slot, admitted));
+            drop((slot, admitted, tracked));
         });
     }
 
@@ -358,7 +376,9 @@ async fn carry<K: Hash + Eq + Clone + Send + Sync + 'static, D: Deliver>(
             DatagramWay::Socket(socket) => {
                 let peer = Arc::new(Peer::new(socket));
                 // Waits until the new socket is known to have room, so that those which follow need not.
-                deliver(&*peer, &first).await;
+                if let Some((first, _)) = frame::split(&first) {
+                    deliver(&*peer, first).await;
+                }
                 drop(first);
                 session.inbox.attach(peer.clone());
                 tokio::select! {

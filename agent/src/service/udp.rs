@@ -60,6 +60,7 @@ pub(super) fn options(path: &str, listener: &ListenerConfig) -> Result<SessionOp
     Ok(SessionOptions {
         ttl: ttl.filter(|ttl| !ttl.is_zero()).unwrap_or(TTL),
         one_answer: says_keepalive && !metadata.flag("keepAlive")?,
+        most: usize::MAX,
         opening: at_least_one(metadata.number("backlog")?).unwrap_or(OPENING),
         inbox: InboxLimits { datagrams: at_least_one(queued).unwrap_or(QUEUED), bytes: QUEUED_BYTES },
     })
@@ -113,7 +114,8 @@ fn batch(
             // Otherwise the service is becoming one for connections in this moment.
             let Transport::Udp(options) = service.transport else { return None };
             let to = listener.answers(client);
-            Some(Beginning { service, options, target: None, client: client.addr.ip().into(), to })
+            let key = client.addr.ip().into();
+            Some(Beginning { service, options, target: None, client: key, is_client: true, to })
         });
     }
     Ok(())

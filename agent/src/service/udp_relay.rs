@@ -28,6 +28,14 @@ pub(super) async fn serve(
     plane: &Plane,
     stop: &CancellationToken,
 ) -> io::Result<()> {
+    // What has come with the request goes along with the one to the next node. A client that sends nothing before it has
+    // its answer is not waited for.
+    tokio::select! {
+        biased;
+        spoken = client.has_spoken() => spoken?,
+        () = std::future::ready(()) => {}
+    }
+    client.await_answer();
     let mut asking = Asking::Connection { client: &mut client, datagrams: true };
     let reached = match reach_for_datagrams(service, goal, &mut asking, plane).await {
         Ok(reached) => reached,
@@ -41,6 +49,7 @@ pub(super) async fn serve(
         // Frames on both sides: nothing has to be understood.
         DatagramWay::Framed(through) => {
             let _open = through.open;
+            client.forget_early();
             client.pump(through.stream, stop).await
         }
         DatagramWay::Socket(socket) => {

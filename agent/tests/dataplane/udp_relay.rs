@@ -224,3 +224,85 @@ async fn an_exit_that_refuses_is_followed_by_the_next_and_the_datagram_is_not_lo
     }
     assert_eq!(target.peer_ips(), [exit.from; 2]);
 }
+
+/// A datagram of an association: to or from this address.
+fn addressed(address: SocketAddr, datagram: &[u8]) -> Vec<u8> {
+    let mut bytes = (datagram.len() as u16).to_be_bytes().to_vec();
+    bytes.extend([0xff, 1, 127, 0, 0, 1]);
+    bytes.extend(address.port().to_be_bytes());
+    bytes.extend(datagram);
+    bytes
+}
+
+/// As GOST asks for one: bind, the flag, no address.
+const ASSOCIATE: [u8; 9] = [1, 0x82, 0, 5, 4, 0, 2, 0, 1];
+
+#[tokio::test]
+async fn an_association_reaches_many_targets_through_the_chain_of_its_service() {
+    let (one, two) = (UdpTarget::start().await, UdpTarget::start().await);
+    let exit = Exit::start(1, "tcp").await;
+    let runtime = agent::runtime::Runtime::new(RuntimeOptions::default());
+    runtime.apply(agent::runtime::Change::AddChain(fifo(&[exit.node("x", "tcp")]))).await.unwrap();
+    let handler = json!({"type": "relay", "chain": "c", "metadata": {"bind": true}});
+    let relay = Exit::in_runtime(runtime, 2, "tcp", handler).await;
+    let mut stream = TcpStream::connect(relay.addr).await.unwrap();
+    let early = [&ASSOCIATE[..], &addressed(one.addr, b"early")].concat();
+    stream.write_all(&early).await.unwrap();
+    let mut answer = [0; 14];
+    soon(stream.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(answer, [1, 0, 0, 10, 2, 0, 7, 1, 127, 0, 0, 1, 0, 0]);
+    for (target, datagram) in [(&one, &b"early"[..]), (&two, b"more"), (&one, b"again")] {
+        if datagram != b"early" {
+            stream.write_all(&addressed(target.addr, datagram)).await.unwrap();
+        }
+        let expected = addressed(target.addr, datagram);
+        let mut back = vec![0; expected.len()];
+        soon(stream.read_exact(&mut back)).await.unwrap();
+        assert_eq!(back, expected);
+    }
+    assert_eq!(one.peer_ips(), [exit.from], "one flow per target");
+    assert_eq!(two.peer_ips(), [exit.from]);
+
+    // What makes no sense ends it, and its flows.
+    let source = one.peers()[0];
+    stream.write_all(b"\0\x01\xff\x02").await.unwrap();
+    assert!(!soon(stream.read(&mut [0; 1])).await.is_ok_and(|n| n > 0));
+    eventually("its sockets are closed", || std::net::UdpSocket::bind(source).is_ok()).await;
+}
+
+#[tokio::test]
+async fn an_association_has_to_be_allowed() {
+    let exit = Exit::start(1, "tcp").await;
+    let mut stream = TcpStream::connect(exit.addr).await.unwrap();
+    stream.write_all(&ASSOCIATE).await.unwrap();
+    let mut answer = Vec::new();
+    soon(stream.read_to_end(&mut answer)).await.unwrap();
+    assert_eq!(answer, [1, 3, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_middle_node_passes_the_first_datagram_on_with_its_request() {
+    let target = UdpTarget::start().await;
+    let (exit, mut told) = holding_exit(target.addr).await;
+    let mut holding = node("x", exit, "tcp");
+    holding["connector"] = json!({"type": "relay"});
+    let runtime = agent::runtime::Runtime::new(RuntimeOptions::default());
+    runtime.apply(agent::runtime::Change::AddChain(fifo(&[holding]))).await.unwrap();
+    let middle = Exit::in_runtime(runtime, 2, "tcp", json!({"type": "relay", "chain": "c"})).await;
+    let mut stream = TcpStream::connect(middle.addr).await.unwrap();
+    let sent = [request(target.addr), frame(b"first")].concat();
+    stream.write_all(&sent).await.unwrap();
+    assert_eq!(soon(told.recv()).await.unwrap(), sent);
+    soon(stream.read_exact(&mut [0; 4])).await.unwrap();
+    assert_eq!(read_frame(&mut stream).await, b"first");
+    stream.write_all(&frame(b"second")).await.unwrap();
+    assert_eq!(read_frame(&mut stream).await, b"second");
+    assert_eq!(target.seen(), [&b"first"[..], b"second"], "nothing twice");
+
+    // A client that waits for its answer gets it although the exit holds its own.
+    let mut patient = TcpStream::connect(middle.addr).await.unwrap();
+    patient.write_all(&request(target.addr)).await.unwrap();
+    soon(patient.read_exact(&mut [0; 4])).await.unwrap();
+    patient.write_all(&frame(b"third")).await.unwrap();
+    assert_eq!(read_frame(&mut patient).await, b"third");
+}

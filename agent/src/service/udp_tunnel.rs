@@ -1,0 +1,107 @@
+//! A relay client's association: datagrams of many targets on its connection. GOST asks for one when its own SOCKS5
+//! clients want UDP through a chain.
+
+use super::Service;
+use super::plane::Plane;
+use super::sessions::{Beginning, SessionOptions, Sessions};
+use super::udp_relay::STILL;
+use crate::datagram::inbox::{Inbox, InboxLimits};
+use crate::datagram::pump::{Deliver, inbox_to_frames};
+use crate::datagram::socket::give_up_after;
+use crate::net::within;
+use crate::relay::pump::Client;
+use crate::relay::tunnel::{Head, TunnelReader};
+use crate::relay::wire::response_with_address;
+use shared::address::HostPort;
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWriteExt as _};
+use tokio_util::sync::CancellationToken;
+
+/// One association's flows.
+const OPTIONS: SessionOptions = SessionOptions {
+    // What NATs are asked to allow at least when they see no end (RFC 4787: two minutes).
+    ttl: Duration::from_secs(120),
+    one_answer: false,
+    opening: 128,
+    most: 1024,
+    inbox: InboxLimits { datagrams: 128, bytes: 128 * 1024 },
+};
+/// What waits for the client, of all flows together.
+const ANSWERS: InboxLimits = InboxLimits { datagrams: 4096, bytes: 1024 * 1024 };
+
+/// Serves an association until the client ends its connection. Each target is a flow of its own, with its own way.
+pub(super) async fn serve(
+    service: &Arc<Service>,
+    mut client: Client,
+    plane: &Arc<Plane>,
+    stop: &CancellationToken,
+) -> io::Result<()> {
+    // There is no one port from which everything is sent, so none is named.
+    let local = client.ends.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ends| ends.destination.ip());
+    let answer = response_with_address(&HostPort { host: local.to_canonical().to_string(), port: 0 });
+    within(plane.options.deadlines.handshake, async {
+        client.stream().write_all(&answer).await?;
+        client.stream().flush().await
+    })
+    .await?;
+    let key = client.key;
+    let (stream, early) = client.into_parts();
+    give_up_after(&stream, STILL);
+    let (mut from_client, mut to_client) = tokio::io::split(stream);
+    let sessions = Sessions::new(plane.clone(), stop.child_token());
+    let _end = sessions.end_on_drop();
+    let answers = Arc::new(Inbox::new(ANSWERS));
+    let begin = |target: &HostPort| Beginning {
+        service: service.clone(),
+        options: OPTIONS,
+        target: Some(target.clone()),
+        client: key,
+        // Its connection is.
+        is_client: false,
+        to: ToTunnel { head: Head::new(target), answers: answers.clone() },
+    };
+    tokio::select! {
+        ended = receive(&mut from_client, TunnelReader::new(early), &sessions, begin) => ended,
+        ended = inbox_to_frames(&answers, &mut to_client) => ended,
+        () = stop.cancelled() => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "stopped")),
+    }
+}
+
+async fn receive(
+    stream: &mut (impl AsyncRead + Unpin),
+    mut reader: TunnelReader,
+    sessions: &Arc<Sessions<HostPort>>,
+    begin: impl Fn(&HostPort) -> Beginning<ToTunnel>,
+) -> io::Result<()> {
+    loop {
+        while let Some((target, datagram)) = reader.take().map_err(io::Error::other)? {
+            sessions.pass(target, datagram, || Some(begin(target)));
+        }
+        if !reader.fill(stream).await? {
+            return Ok(());
+        }
+    }
+}
+
+/// Takes the answers of one target.
+struct ToTunnel {
+    head: Head,
+    answers: Arc<Inbox>,
+}
+
+impl Deliver for ToTunnel {
+    fn try_deliver(&self, datagram: &[u8]) -> io::Result<()> {
+        let head = self.head.of(datagram.len()).ok_or(io::ErrorKind::InvalidInput)?;
+        let put = self.answers.put_with_head(head.as_bytes(), datagram);
+        put.then_some(()).ok_or_else(|| io::ErrorKind::StorageFull.into())
+    }
+
+    fn room(&self) -> impl Future<Output = io::Result<()>> + Send {
+        // Never asked for: what does not fit is dropped.
+        std::future::ready(Ok(()))
+    }
+}
