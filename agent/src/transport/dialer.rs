@@ -57,10 +57,15 @@ impl Dialer {
         let tls = kind.tls.then(|| TlsClient::new(config.tls.as_ref(), &addr.host));
         let ws = kind.ws.then(|| WsClient::read(&path_of_metadata, &metadata, addr));
         let mux = kind.mux.then(|| MuxOptions::read(&path_of_metadata, &metadata));
+        let mut mux = mux.transpose()?;
+        if let Some(options) = &mut mux {
+            // As GOST 3.2 does; servers of our own take both.
+            options.version.get_or_insert(if kind.tls || kind.ws { 1 } else { 2 });
+        }
         Ok(Self {
             tls: tls.transpose().map_err(|reason| wrong("tls", reason))?,
             ws: ws.transpose()?,
-            mux: mux.transpose()?.map(|options| Mux { options, pool: Arc::default() }),
+            mux: mux.map(|options| Mux { options, pool: Arc::default() }),
             timeout: metadata.duration("handshakeTimeout")?.filter(|timeout| !timeout.is_zero()),
         })
     }

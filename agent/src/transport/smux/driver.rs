@@ -182,7 +182,8 @@ impl Driver {
         let (input, filled) = (&self.input, &mut self.filled);
         shared.with(|state, wakes| {
             while state.may_read(&shared.options) {
-                match frame::decode(shared.options.version, &input[filled.clone()]) {
+                let Some(version) = state.version(&input[filled.clone()]) else { return Ok(true) };
+                match frame::decode(version, &input[filled.clone()]) {
                     Ok(Some((frame, len))) => {
                         filled.start += len;
                         state.receive(frame, now, (shared.side, &shared.options), wakes);

@@ -5,7 +5,8 @@
 //! sides that both did, `FIN` ends one direction, and a keepalive with the number of a stream aborts it. Towards others:
 //!
 //! - The end of our direction is held back until theirs ends or nothing has come for ten seconds (GOST's patience after the
-//!   end of a direction), since they might drop their answer at once when they see it.
+//!   end of a direction), since they might drop their answer at once when they see it. A stream that they end then without
+//!   having answered at all counts as cut off.
 //! - After the end of theirs, what we send is accepted for ten seconds more.
 //! - An abort looks like an end to them: the protocol has no other word. An abort of theirs looks like an end to us.
 //! - The end of the whole session without `FIN`, however, is an error on every stream, on both sides.
@@ -23,3 +24,6 @@ mod stream;
 
 pub use options::MuxOptions;
 pub use session::{Accepting, Heard, OpenError, Session};
+
+#[cfg(test)]
+mod tests;

@@ -7,8 +7,8 @@ use std::time::Duration;
 /// How a session behaves. The defaults are the library's that GOST uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MuxOptions {
-    /// 1, or 2 with a window per stream. Must be the same on both sides.
-    pub version: u8,
+    /// 1, or 2 with a window per stream; the same on both sides. `None`: a server takes the client's.
+    pub version: Option<u8>,
     /// Pause between two keepalives, and the silence after which the session is dead. `None`: neither.
     pub keepalive: Option<Keepalive>,
     /// Longest payload of a frame that is sent.
@@ -32,7 +32,7 @@ impl Default for MuxOptions {
     fn default() -> Self {
         let keepalive = Keepalive { interval: Duration::from_secs(10), timeout: Duration::from_secs(30) };
         Self {
-            version: 1,
+            version: None,
             keepalive: Some(keepalive),
             max_frame_size: 32768,
             max_receive_buffer: 4_194_304,
@@ -65,8 +65,8 @@ impl MuxOptions {
             Some(n) => Ok(n as usize),
         };
         let version = match metadata.number("mux.version")?.unwrap_or(0) {
-            0 | 1 => 1,
-            2 => 2,
+            0 => None,
+            version @ (1 | 2) => Some(version as u8),
             other => return wrong("mux.version", format!("{other} is neither 1 nor 2")),
         };
         let standard =
@@ -128,6 +128,7 @@ mod tests {
             MuxOptions { keepalive: Some(keepalive), max_stream_buffer: 2_097_152, ..MuxOptions::default() };
         assert_eq!(options, Ok(expected));
         assert_eq!(read(json!({"mux.keepaliveDisabled": true, "mux.version": 2})).unwrap().keepalive, None);
+        assert_eq!(read(json!({"mux.version": 2})).unwrap().version, Some(2));
         // A receive buffer below the default of a stream lowers that too.
         assert_eq!(read(json!({"mux.maxReceiveBuffer": 1000})).unwrap().max_stream_buffer, 1000);
     }

@@ -94,8 +94,10 @@ pub(super) struct Channel {
     queued: bool,
     /// Since when the peer has sent no payload, or, after its end, since that.
     quiet_since: Instant,
-    /// Our end was told late, and nothing has come since.
-    late_and_silent: bool,
+    /// Something came since our direction ended.
+    answered: bool,
+    /// Our end was told late, and nothing has come since our direction ended.
+    unanswered: bool,
     /// Bytes that the stream's reader took.
     taken: u64,
     // Version 2, modulo 2³².
@@ -121,7 +123,8 @@ impl Channel {
             window_due: false,
             queued: false,
             quiet_since: now,
-            late_and_silent: false,
+            answered: false,
+            unanswered: false,
             taken: 0,
             consumed: 0,
             reported: 0,
@@ -159,6 +162,8 @@ pub(super) struct State {
     /// Bytes in all inboxes.
     buffered: usize,
     next: u32,
+    /// `None` until the client's first frame tells.
+    version: Option<u8>,
     /// The peer is one of ours.
     greeted: bool,
     /// No new streams; the session ends with the last one.
@@ -198,6 +203,10 @@ impl Shared {
             buffered: 0,
             // The first numbers are 3 and 2, as the library's.
             next: if side == Side::Client { 3 } else { 2 },
+            version: match side {
+                Side::Client => Some(options.version.unwrap_or(1)),
+                Side::Server => options.version,
+            },
             greeted: false,
             draining: false,
             ended: None,
@@ -323,7 +332,7 @@ impl State {
         if was_full && self.buffered < options.max_receive_buffer {
             wakes.extend(self.driver.take());
         }
-        if options.version == 2 {
+        if self.version == Some(2) {
             channel.consumed = channel.consumed.wrapping_add(n as u32);
             let unreported = channel.consumed.wrapping_sub(channel.reported) as usize;
             if unreported >= options.max_stream_buffer / 2 || channel.reported == 0 {
@@ -368,6 +377,7 @@ impl State {
         if channel.own == Own::Open {
             channel.own = if greeted || channel.peer_ended { Own::Ending } else { Own::Held };
             channel.quiet_since = now;
+            channel.answered = false;
             self.enqueue(id, wakes);
         }
         Ok(())
@@ -406,6 +416,16 @@ impl State {
 
     // What the driver does
 
+    /// The version that is spoken, given the bytes that have come and were not understood yet; `None` if that cannot be
+    /// told yet.
+    pub(super) fn version(&mut self, input: &[u8]) -> Option<u8> {
+        if self.version.is_none() {
+            // Any other version fails to be understood as 1.
+            self.version = input.first().map(|version| if *version == 2 { 2 } else { 1 });
+        }
+        self.version
+    }
+
     /// Whether more may be read from the connection.
     pub(super) fn may_read(&self, options: &MuxOptions) -> bool {
         self.buffered < options.max_receive_buffer && self.control.len() < MOST_CONTROL
@@ -425,7 +445,7 @@ impl State {
         options: &MuxOptions,
         wakes: &mut Vec<Waker>,
     ) {
-        let version = options.version;
+        let Some(version) = self.version else { return };
         let put = |out: &mut Vec<u8>, stream, body| frame::encode(version, Frame { stream, body }, out);
         while out.len() < enough
             && let Some((stream, body)) = self.control.pop_front()
@@ -490,6 +510,7 @@ impl State {
     ) {
         self.heard += 1;
         self.last_heard = now;
+        let version = self.version;
         let id = frame.stream;
         match frame.body {
             Body::Open => self.opened(id, now, side, wakes),
@@ -513,7 +534,7 @@ impl State {
                 let Some(channel) = self.channels.get_mut(&id) else { return };
                 if !std::mem::replace(&mut channel.peer_ended, true) {
                     channel.quiet_since = now;
-                    if channel.late_and_silent {
+                    if channel.unanswered {
                         channel.cut = Some(Cut::Deaf);
                     }
                     channel.wake(wakes);
@@ -529,13 +550,14 @@ impl State {
                 }
                 // A peer counts what it sent against the window it was told last, which was the first one once.
                 let most = options.max_stream_buffer.max(FIRST_WINDOW as usize);
-                if options.version == 2 && channel.inbox.len() + payload.len() > most {
+                if version == Some(2) && channel.inbox.len() + payload.len() > most {
                     self.cut(id, Cut::Cramped, wakes);
                     return;
                 }
                 channel.inbox.extend(payload);
                 channel.quiet_since = now;
-                channel.late_and_silent = false;
+                channel.answered = true;
+                channel.unanswered = false;
                 self.buffered += payload.len();
                 wakes.extend(channel.reader.take());
             }
@@ -629,7 +651,7 @@ impl State {
         for (id, own, peer_ended) in due {
             if own == Own::Held {
                 if let Some(channel) = self.channels.get_mut(&id) {
-                    channel.late_and_silent = true;
+                    channel.unanswered = !channel.answered;
                 }
                 self.tell_end(id, wakes);
             } else if peer_ended && own == Own::Open {

@@ -74,8 +74,10 @@ pub(super) struct WsStream {
     patience: Option<Pin<Box<Sleep>>>,
     /// Something came since `patience` began.
     heard: bool,
-    /// Our end was told late, and nothing has come since.
-    late_and_silent: bool,
+    /// Something came since our direction ended.
+    answered: bool,
+    /// Our end was told late, and nothing has come since our direction ended.
+    unanswered_end: bool,
     pings: Option<Interval>,
     unanswered: u32,
 }
@@ -112,7 +114,8 @@ impl WsStream {
             own: Own::Open,
             patience: None,
             heard: false,
-            late_and_silent: false,
+            answered: false,
+            unanswered_end: false,
             pings,
             unanswered: 0,
         }
@@ -178,7 +181,7 @@ impl WsStream {
             if std::mem::take(&mut self.heard) {
                 self.patience = Some(Box::pin(tokio::time::sleep(HALF_CLOSE_PATIENCE)));
             } else {
-                self.late_and_silent = true;
+                self.unanswered_end = !self.answered;
                 self.push_close();
             }
         }
@@ -246,9 +249,8 @@ impl WsStream {
 
     /// The connection ended between two frames.
     fn end(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        if self.half_close || self.late_and_silent {
-            let reason = "the websocket was cut off";
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, reason));
+        if self.half_close || self.unanswered_end {
+            return Err(cut_off());
         }
         self.ended = true;
         if self.own == Own::Held {
@@ -304,7 +306,8 @@ impl WsStream {
         }
         if is_data && n > 0 {
             self.heard = true;
-            self.late_and_silent = false;
+            self.answered = true;
+            self.unanswered_end = false;
             return Poll::Ready(Ok(true));
         }
         if !is_data && !ready!(self.poll_more(cx))? {
@@ -331,6 +334,10 @@ fn apply(mask: [u8; 4], at: usize, bytes: &mut [u8]) {
 
 fn malformed(reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("websocket: {reason}"))
+}
+
+fn cut_off() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the websocket was cut off")
 }
 
 fn cut_in_frame() -> io::Error {
@@ -360,6 +367,9 @@ impl AsyncRead for WsStream {
         loop {
             if this.ended {
                 this.send_along(cx);
+                if this.unanswered_end {
+                    return Poll::Ready(Err(cut_off()));
+                }
                 return Poll::Ready(Ok(()));
             }
             this.poll_timers(cx)?;
@@ -411,6 +421,7 @@ impl AsyncWrite for WsStream {
             } else {
                 self.own = Own::Held;
                 self.heard = false;
+                self.answered = false;
                 self.patience = Some(Box::pin(tokio::time::sleep(HALF_CLOSE_PATIENCE)));
             }
         }
