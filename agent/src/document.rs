@@ -1,5 +1,6 @@
 //! A configuration file of the operator: GOST's YAML or JSON, the subset of [`GostConfig`].
 
+use crate::document_problems::problems;
 use anyhow::Context as _;
 use shared::gost::GostConfig;
 use std::path::Path;
@@ -21,14 +22,31 @@ pub fn parse(text: &str) -> anyhow::Result<GostConfig> {
 }
 
 fn deserialize(text: &str) -> anyhow::Result<GostConfig> {
-    if text.trim_start().starts_with('{') {
-        let mut json = serde_json::Deserializer::from_str(text);
-        let config = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-            anyhow::anyhow!("{}", located(error.path().to_string(), error.inner().to_string()))
-        })?;
-        json.end()?;
-        return Ok(config);
+    let is_json = text.trim_start().starts_with('{');
+    let first = match if is_json { from_json(text) } else { from_yaml(text) } {
+        Ok(config) => return Ok(config),
+        Err(first) => first,
+    };
+    let whole = if is_json { serde_json::from_str(text).ok() } else { serde_saphyr::from_str(text).ok() };
+    let mut found = problems(whole.unwrap_or_default());
+    // In YAML a scalar is whatever is expected, which the document read as a whole does not know: `1234` is a password.
+    found.retain(|problem| problem.unknown_key || is_json);
+    let mut lines: Vec<String> = found.into_iter().map(|problem| problem.text).collect();
+    if lines.is_empty() || !first.contains("unknown field") && !lines.contains(&first) {
+        lines.insert(0, first);
     }
+    Err(anyhow::anyhow!("{}", lines.join("\n")))
+}
+
+fn from_json(text: &str) -> Result<GostConfig, String> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let config = serde_path_to_error::deserialize(&mut json)
+        .map_err(|error| located(error.path().to_string(), error.inner().to_string()))?;
+    json.end().map_err(|error| error.to_string())?;
+    Ok(config)
+}
+
+fn from_yaml(text: &str) -> Result<GostConfig, String> {
     let mut place = String::new();
     serde_saphyr::with_deserializer_from_str(text, |yaml| {
         serde_path_to_error::deserialize(yaml).map_err(|error| {
@@ -37,7 +55,7 @@ fn deserialize(text: &str) -> anyhow::Result<GostConfig> {
         })
     })
     // Without the quoted lines: they may hold passwords, and this text reaches logs.
-    .map_err(|error| anyhow::anyhow!("{}", located(place, error.without_snippet().to_string())))
+    .map_err(|error| located(place, error.without_snippet().to_string()))
 }
 
 fn located(place: String, error: String) -> String {
@@ -105,5 +123,51 @@ chains:
         for text in ["chains: [", "chains: []\nchains: []\n", "{\"chains\":[]} x", "[]"] {
             assert!(parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn every_unknown_key_is_named_with_what_may_have_been_meant() {
+        let text = YAML
+            .replace("addr: :8080", "addr: :8080\n    adrr: x")
+            .replace("failTimeout: 600s", "failTimeout: 600s, fail_timeout: 1s, brew: 1")
+            .replace("password: hunter2", "password: 1234, pass: hunter2")
+            + "climitters: []\nlog: {level: debug}\n";
+        let error = parse(&text).unwrap_err().to_string();
+        let mut lines: Vec<&str> = error.lines().collect();
+        lines.sort_unstable();
+        let expected = [
+            ("chains[0].hops[0].nodes[0].connector.auth.pass: unknown field `pass`", ""),
+            ("climitters: unknown field `climitters`", "did you mean `climiters`?"),
+            ("log: unknown field `log`", ""),
+            ("services[0].adrr: unknown field `adrr`", "did you mean `addr`?"),
+            ("services[0].forwarder.selector.brew: unknown field `brew`", ""),
+            ("services[0].forwarder.selector.fail_timeout: unknown", "did you mean `failTimeout`?"),
+        ];
+        assert_eq!(lines.len(), expected.len(), "{error}");
+        for (line, (start, end)) in lines.iter().zip(expected) {
+            assert!(line.starts_with(start) && line.ends_with(end), "{line}");
+        }
+        assert!(!error.contains("hunter2") && !error.contains("1234"), "{error}");
+        // The same from JSON; there a fault of another kind is told, too.
+        let json =
+            r#"{"services": [{"nam": "a", "addr": 1}], "chains": [{"name": "c", "hops": [], "x": 1}]}"#;
+        let error = parse(json).unwrap_err().to_string();
+        for part in ["services[0].nam:", "did you mean `name`?", "services[0].addr:", "chains[0].x:"] {
+            assert!(error.contains(part), "{part} not in: {error}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_a_password_in_yaml() {
+        let config = parse(&YAML.replace("hunter2", "1234")).unwrap();
+        let auth = config.chains[0].hops[0].nodes.as_ref().unwrap()[0].connector.auth.clone();
+        assert_eq!(auth.unwrap().password, "1234");
+    }
+
+    #[test]
+    fn durations_are_text_or_nanoseconds() {
+        let text = parse(YAML).unwrap();
+        assert_eq!(parse(&YAML.replace("600s", "600000000000")).unwrap(), text);
+        assert_eq!(parse(&YAML.replace("600s", "10m")).unwrap(), text);
     }
 }

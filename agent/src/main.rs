@@ -5,7 +5,7 @@ use agent::clock::{Clock, Random};
 use agent::daemon::{self, DaemonOptions};
 use agent::link::{LinkOptions, Timings};
 use agent::runtime::Runtime;
-use agent::standalone;
+use agent::standalone::{self, Reload};
 use anyhow::Context as _;
 use clap::Parser as _;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -78,7 +78,7 @@ fn run(args: RunArgs) -> anyhow::Result<()> {
 }
 
 fn in_runtime<F: Future<Output = anyhow::Result<()>>>(
-    body: impl FnOnce(CancellationToken, mpsc::Receiver<()>) -> F,
+    body: impl FnOnce(CancellationToken, mpsc::Receiver<Reload>) -> F,
 ) -> anyhow::Result<()> {
     raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -98,7 +98,7 @@ fn in_runtime<F: Future<Output = anyhow::Result<()>>>(
 /// SIGTERM and SIGINT stop; SIGHUP is passed on. A second SIGTERM or SIGINT ends the process at once.
 fn watch_signals(
     stop: CancellationToken,
-    hangups: mpsc::Sender<()>,
+    hangups: mpsc::Sender<Reload>,
 ) -> anyhow::Result<tokio::task::JoinHandle<()>> {
     let mut terminate = signal(SignalKind::terminate()).context("SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT")?;
@@ -110,7 +110,7 @@ fn watch_signals(
                 _ = interrupt.recv() => {}
                 _ = hangup.recv() => {
                     // One is waiting already when there is no room, and it will read the newest file.
-                    let _ = hangups.try_send(());
+                    let _ = hangups.try_send(Reload::default());
                     continue;
                 }
             }

@@ -1,5 +1,6 @@
 //! Reading `metadata` and saying exactly what is wrong with a configuration.
 
+use crate::suggest::hint;
 use serde_json::Value;
 use shared::gost::{GoDuration, Metadata};
 use std::time::Duration;
@@ -38,7 +39,8 @@ impl<'a> MetadataReader<'a> {
                 head.is_some_and(|head| head.eq_ignore_ascii_case(known))
             };
             if !known.iter().any(matches) {
-                return Err(ConfigError::new(format!("{path}.{key}"), "is not supported"));
+                let hint = hint(key, known.iter().copied());
+                return Err(ConfigError::new(format!("{path}.{key}"), format!("is not supported{hint}")));
             }
         }
         Ok(Self { path, entries })

@@ -2,6 +2,7 @@
 
 mod entry;
 mod owner;
+mod replace;
 pub(crate) mod trial;
 mod validate;
 
@@ -49,6 +50,8 @@ pub enum Change {
     UpsertLimiter(LimitKind, LimiterConfig),
     /// Unknown names are fine. Who was limited by it is not any more.
     DeleteLimiter(LimitKind, String),
+    /// Exactly this, all of it or nothing. What is the same is left alone: listeners, chains, connections.
+    Replace(GostConfig),
     /// At start: each object on its own; what fails is in [`Runtime::failed`], and listening is tried again. Never an
     /// error.
     Load(GostConfig),

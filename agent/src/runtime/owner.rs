@@ -28,13 +28,13 @@ pub(super) struct Order {
 
 /// Owns everything that is configured.
 pub(super) struct Owner {
-    plane: Arc<Plane>,
+    pub(super) plane: Arc<Plane>,
     view: Arc<ArcSwap<View>>,
-    services: BTreeMap<String, Entry>,
+    pub(super) services: BTreeMap<String, Entry>,
     /// Chains loaded at start and not understood, with the reason; kept, since another version may understand them. The
     /// others are in the registry.
-    invalid_chains: BTreeMap<String, (ChainConfig, String)>,
-    probes: ProbeTasks,
+    pub(super) invalid_chains: BTreeMap<String, (ChainConfig, String)>,
+    pub(super) probes: ProbeTasks,
 }
 
 impl Owner {
@@ -117,6 +117,7 @@ impl Owner {
                 self.plane.limits.remove(kind, &name);
                 Ok(())
             }
+            Change::Replace(config) => self.replace(config).await,
             Change::Load(config) => {
                 self.load(config).await;
                 Ok(())
@@ -124,7 +125,7 @@ impl Owner {
         }
     }
 
-    fn upsert_chain(&mut self, config: &ChainConfig) -> Result<(), ApplyError> {
+    pub(super) fn upsert_chain(&mut self, config: &ChainConfig) -> Result<(), ApplyError> {
         let registry = &self.plane.registry;
         let previous = registry.get(&config.name);
         if previous.as_ref().is_none_or(|chain| chain.config != *config) {
@@ -145,7 +146,9 @@ impl Owner {
     async fn upsert_services(&mut self, configs: Vec<ServiceConfig>) -> Result<(), ApplyError> {
         let mut plans = self.plan(configs)?;
         let mut closed = Vec::new();
-        if let Err(error) = self.bind(&mut plans, &mut closed).await {
+        if let Err(error) = self.bind(&mut plans, &BTreeSet::new(), &mut closed).await {
+            // With the listeners that it bound already, which may stand where another is to return.
+            drop(plans);
             self.reopen(closed).await;
             return Err(error);
         }
@@ -156,7 +159,7 @@ impl Owner {
     }
 
     /// Builds what differs from what runs.
-    fn plan(&self, configs: Vec<ServiceConfig>) -> Result<Vec<Plan>, ApplyError> {
+    pub(super) fn plan(&self, configs: Vec<ServiceConfig>) -> Result<Vec<Plan>, ApplyError> {
         let mut names = BTreeSet::new();
         let mut plans = Vec::with_capacity(configs.len());
         for config in configs {
@@ -181,10 +184,12 @@ impl Owner {
         Ok(plans)
     }
 
-    /// Binds the addresses that are new. `closed` receives the services whose listeners had to make room.
-    async fn bind(
+    /// Binds the addresses that are new. Services of the names `gone` make room if they are in the way, as those do that
+    /// move. `closed` receives the ones whose listeners had to.
+    pub(super) async fn bind(
         &mut self,
         plans: &mut [Plan],
+        gone: &BTreeSet<String>,
         closed: &mut Vec<(String, SocketAddr)>,
     ) -> Result<(), ApplyError> {
         for at in 0..plans.len() {
@@ -199,7 +204,7 @@ impl Owner {
                 // The port may be held by a service that gives it up in this very change: `0.0.0.0:1` for
                 // `192.0.2.1:1`, or two services that change places.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                    let leaving = self.leaving(plans, plan);
+                    let leaving = self.leaving(plans, gone, plan);
                     if leaving.is_empty() {
                         return Err(listen_error(&plan.config, error));
                     }
@@ -221,20 +226,21 @@ impl Owner {
 
     /// The services that listen on the port of `comer` and will not, once the plans are carried out; with where they
     /// listen now.
-    fn leaving(&self, plans: &[Plan], comer: &Plan) -> Vec<(String, SocketAddr)> {
-        let leaves = |plan: &Plan| {
-            let entry = self.services.get(&plan.config.name)?;
+    fn leaving(&self, plans: &[Plan], gone: &BTreeSet<String>, comer: &Plan) -> Vec<(String, SocketAddr)> {
+        let leaves = |name: &String, plan: Option<&Plan>| {
+            let entry = self.services.get(name)?;
             let (local, built) = (entry.listening()?.local, entry.built()?);
             let in_the_way = local.port() == comer.address.port()
                 && built.service.load().takes_datagrams() == comer.service.takes_datagrams();
-            let moves = plan.paused || !built.listens_as(plan);
-            (in_the_way && moves).then(|| (plan.config.name.clone(), local))
+            let moves = plan.is_none_or(|plan| plan.paused || !built.listens_as(plan));
+            (in_the_way && moves).then(|| (name.clone(), local))
         };
-        plans.iter().filter_map(leaves).collect()
+        let moving = plans.iter().filter_map(|plan| leaves(&plan.config.name, Some(plan)));
+        moving.chain(gone.iter().filter_map(|name| leaves(name, None))).collect()
     }
 
     /// Puts listeners back, where they were, that made room for a change which then failed.
-    async fn reopen(&mut self, closed: Vec<(String, SocketAddr)>) {
+    pub(super) async fn reopen(&mut self, closed: Vec<(String, SocketAddr)>) {
         for (name, local) in closed {
             let Some(Entry { config, state: State::Built(built) }) = self.services.get_mut(&name) else {
                 continue;
@@ -248,7 +254,7 @@ impl Owner {
     }
 
     /// Carries a plan out; nothing in it can fail any more, but for a port that vanishes at this moment.
-    async fn commit(&mut self, plan: Plan) {
+    pub(super) async fn commit(&mut self, plan: Plan) {
         let Plan { config, service, address, paused, listener } = plan;
         let plane = &self.plane;
         let probed = if paused { Vec::new() } else { service.probed() };
@@ -336,7 +342,7 @@ impl Owner {
             };
             for mut plan in planned {
                 let mut closed = Vec::new();
-                let bound = self.bind(std::slice::from_mut(&mut plan), &mut closed).await;
+                let bound = self.bind(std::slice::from_mut(&mut plan), &BTreeSet::new(), &mut closed).await;
                 if bound.is_err() && self.services.contains_key(&name) {
                     // Loaded over what runs: that goes on.
                     self.reopen(closed).await;

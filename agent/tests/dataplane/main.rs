@@ -17,6 +17,7 @@ mod proxy_protocol;
 mod proxy_rig;
 mod refuse;
 mod relay_server;
+mod reload;
 mod rig;
 mod services;
 mod socks5;
