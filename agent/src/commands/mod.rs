@@ -253,13 +253,21 @@ pub fn capabilities() -> Vec<String> {
     CAPABILITIES.iter().map(|capability| (*capability).to_owned()).collect()
 }
 
-const CAPABILITIES: [&str; 13] = [
+const CAPABILITIES: [&str; 21] = [
     "protocol:tcp",
     "protocol:tls",
+    "protocol:ws",
+    "protocol:wss",
+    "protocol:mtcp",
+    "protocol:mtls",
+    "protocol:mwss",
     "strategy:fifo",
     "strategy:round",
     "strategy:rand",
     "strategy:hash",
+    "strategy:parallel",
+    "strategy:lowestlatency",
+    "udp",
     "probe-batch",
     "digest",
     "report",

@@ -212,6 +212,7 @@ fn suspects(intent: &Intent, node: NodeId) -> Vec<Key> {
     for (id, forward) in &intent.forwards {
         if intent.tunnels.get(&forward.tunnel).is_some_and(|tunnel| tunnel.entry.contains(&node)) {
             keys.push(Key::Service(names::forward_tcp(*id, forward.user)));
+            keys.push(Key::Service(names::forward_udp(*id, forward.user)));
         }
     }
     keys

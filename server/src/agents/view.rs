@@ -135,10 +135,14 @@ impl Agents {
         let (Some(plan), Some(stored)) = (plans.nodes.get(&node), plans.intent.forwards.get(&forward)) else {
             return Progress(DeploymentStatus::Applied, None);
         };
-        let name = names::forward_tcp(forward, stored.user);
-        let digest = plan.services.get(&name).map(|service| service.digest.as_str());
         let slot = self.inner.existing(node);
-        problem(plan, Subject::Forward(forward)).and(status(slot.as_deref(), &Key::Service(name), digest))
+        let of = |name: String| {
+            let digest = plan.services.get(&name).map(|service| service.digest.as_str());
+            status(slot.as_deref(), &Key::Service(name), digest)
+        };
+        problem(plan, Subject::Forward(forward))
+            .and(of(names::forward_tcp(forward, stored.user)))
+            .and(of(names::forward_udp(forward, stored.user)))
     }
 }
 

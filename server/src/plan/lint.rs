@@ -30,7 +30,7 @@ fn lint_node(plans: &Plans, node: NodeId, plan: &NodePlan) -> Vec<String> {
         if planned.digest != shared::link::digest(service) {
             findings.push(format!("service {name} has a wrong digest"));
         }
-        if !addresses.insert(service.addr.clone()) {
+        if !addresses.insert((service.listener.kind == "udp", service.addr.clone())) {
             findings.push(format!("service {name} listens where another one does"));
         }
         if HostPort::parse(&service.addr).is_err() {

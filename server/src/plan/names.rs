@@ -23,9 +23,14 @@ pub fn relay(tunnel: TunnelId) -> String {
     format!("tunnel_{tunnel}")
 }
 
-/// The TCP service of a forward. The third number is the peer's user-tunnel id; 0 = none.
+/// A forward's service for connections. The third number is the peer's user-tunnel id; 0 = none.
 pub fn forward_tcp(forward: ForwardId, user: UserId) -> String {
     format!("{forward}_{user}_0_tcp")
+}
+
+/// A forward's service for datagrams.
+pub fn forward_udp(forward: ForwardId, user: UserId) -> String {
+    format!("{forward}_{user}_0_udp")
 }
 
 /// Whether a chain of this name is this panel's to delete.
@@ -64,7 +69,7 @@ mod tests {
         assert_eq!(tunnel_of_chain(&chain(tunnel)), Some(tunnel));
         assert!(is_our_service(&relay(tunnel)));
         assert!(is_our_service(&forward_tcp(forward, user)));
-        assert!(is_our_service("7_1_0_udp"));
+        assert!(is_our_service(&forward_udp(forward, user)));
         for name in ["chains_", "chains_x", "chain_1", "my_chain", "chains_1x"] {
             assert!(!is_our_chain(name), "{name}");
         }

@@ -243,42 +243,55 @@ fn render_forward(
             }
         };
         let interface = if chain.is_none() { interface(node) } else { None };
-        let targets = forward.targets.iter().enumerate().map(|(position, addr)| ForwardNodeConfig {
-            name: names::member(position),
-            addr: addr.clone(),
-            probe: None,
-            metadata: Metadata::new(),
-        });
-        let listen_ip = forward.listen_ip.as_deref().filter(|ip| !ip.is_empty());
-        let service = ServiceConfig {
-            name: names::forward_tcp(id, forward.user),
-            addr: listen_address(listen_ip.unwrap_or(&node.tcp_listen_addr), forward.listen_port),
-            handler: HandlerConfig {
-                kind: "tcp".to_owned(),
-                chain,
-                chain_group: None,
-                retries: 0,
-                auth: None,
-                metadata: Metadata::new(),
-            },
-            listener: ListenerConfig { kind: "tcp".to_owned(), tls: None, metadata: Metadata::new() },
-            forwarder: Some(ForwarderConfig {
-                nodes: targets.collect(),
-                selector: Some(SelectorConfig {
-                    strategy: forward.strategy.rendered().to_string(),
-                    max_fails: TARGET_MAX_FAILS,
-                    fail_timeout: GoDuration(TARGET_FAIL_TIMEOUT),
-                    ..SelectorConfig::default()
-                }),
-            }),
-            limiter: None,
-            climiter: None,
-            rlimiter: None,
-            observer: None,
-            metadata: interface_metadata(interface),
-        };
-        plan.services.insert(service.name.clone(), Planned::new(subject, service));
+        let tcp = ("tcp", names::forward_tcp(id, forward.user), &node.tcp_listen_addr, Metadata::new());
+        let udp = ("udp", names::forward_udp(id, forward.user), &node.udp_listen_addr, datagrams());
+        for (kind, name, own_address, metadata) in [tcp, udp] {
+            let listen_ip = forward.listen_ip.as_deref().filter(|ip| !ip.is_empty());
+            let service = ServiceConfig {
+                name,
+                addr: listen_address(listen_ip.unwrap_or(own_address), forward.listen_port),
+                handler: HandlerConfig {
+                    kind: kind.to_owned(),
+                    chain: chain.clone(),
+                    chain_group: None,
+                    retries: 0,
+                    auth: None,
+                    metadata: Metadata::new(),
+                },
+                listener: ListenerConfig { kind: kind.to_owned(), tls: None, metadata },
+                forwarder: Some(forwarder(forward)),
+                limiter: None,
+                climiter: None,
+                rlimiter: None,
+                observer: None,
+                metadata: interface_metadata(interface.clone()),
+            };
+            plan.services.insert(service.name.clone(), Planned::new(subject, service));
+        }
     }
+}
+
+fn forwarder(forward: &ForwardIntent) -> ForwarderConfig {
+    let targets = forward.targets.iter().enumerate().map(|(position, addr)| ForwardNodeConfig {
+        name: names::member(position),
+        addr: addr.clone(),
+        probe: None,
+        metadata: Metadata::new(),
+    });
+    ForwarderConfig {
+        nodes: targets.collect(),
+        selector: Some(SelectorConfig {
+            strategy: forward.strategy.rendered().to_string(),
+            max_fails: TARGET_MAX_FAILS,
+            fail_timeout: GoDuration(TARGET_FAIL_TIMEOUT),
+            ..SelectorConfig::default()
+        }),
+    }
+}
+
+/// A client's datagrams stay with one target, and thirty seconds of silence end that: what peers' panels send.
+fn datagrams() -> Metadata {
+    Metadata::from([("keepAlive".to_owned(), true.into()), ("ttl".to_owned(), "30s".into())])
 }
 
 /// Without it the connector reports success before the relay has reached the target, and failures come too late to

@@ -87,7 +87,7 @@ fn each_node_gets_its_part_and_no_more() {
         let names: Vec<&str> = plan.chains.keys().chain(plan.services.keys()).map(String::as_str).collect();
         names.join(" ")
     };
-    assert_eq!(names(11), "chains_42 7_1_0_tcp");
+    assert_eq!(names(11), "chains_42 7_1_0_tcp 7_1_0_udp");
     assert_eq!(names(21), "chains_42 tunnel_42");
     assert_eq!(names(22), "chains_42 tunnel_42");
     for exit in [30, 31, 32] {
@@ -137,6 +137,13 @@ fn objects_as_they_are_sent() {
                                   {"name":"node_2","addr":"[2001:db8::1]:443"}],
                          "selector":{"strategy":"fifo","maxFails":3,"failTimeout":30_000_000_000u64}}})
     );
+    let services = &plans.nodes[&NodeId(11)].services;
+    let udp = serde_json::to_value(&services["7_1_0_udp"].config).unwrap();
+    let mut expected = serde_json::to_value(&services["7_1_0_tcp"].config).unwrap();
+    expected["name"] = json!("7_1_0_udp");
+    expected["handler"]["type"] = json!("udp");
+    expected["listener"] = json!({"type":"udp","metadata":{"keepAlive":true,"ttl":"30s"}});
+    assert_eq!(udp, expected);
 }
 
 #[test]

@@ -5,6 +5,32 @@ use crate::panel::{Crew, Example, Panel, World};
 use shared::api::DeploymentStatus;
 use shared::link::digest;
 
+/// Both services of the example's forward.
+fn services(sign: char, example: &Example) -> [String; 2] {
+    ["tcp", "udp"].map(|kind| format!("{sign}{}_1_0_{kind}", example.forward))
+}
+
+fn after(
+    first: impl IntoIterator<Item = String>,
+    then: impl IntoIterator<Item = String>,
+) -> Vec<Vec<String>> {
+    vec![first.into_iter().collect(), then.into_iter().collect()]
+}
+
+/// What the entry was sent: chains and services, in the order of these kinds, sorted within each.
+fn sent(crew: &Crew) -> Vec<Vec<String>> {
+    let mut kinds: Vec<Vec<String>> = Vec::new();
+    for command in crew.entry.take_commands() {
+        let is_chain = |text: &str| text[1..].starts_with("chains_");
+        match kinds.last_mut() {
+            Some(kind) if is_chain(&kind[0]) == is_chain(&command) => kind.push(command),
+            _ => kinds.push(vec![command]),
+        }
+    }
+    kinds.iter_mut().for_each(|kind| kind.sort());
+    kinds
+}
+
 #[tokio::test]
 async fn everybody_gets_his_part_and_the_chain_before_its_service() {
     let world = World::new().await;
@@ -19,8 +45,7 @@ async fn everybody_gets_his_part_and_the_chain_before_its_service() {
             forward.iter().all(|node| node.status == DeploymentStatus::Applied)
         })
         .await;
-    let service = format!("+{}_1_0_tcp", example.forward);
-    assert_eq!(crew.entry.take_commands(), [format!("+{}", example.chain()), service]);
+    assert_eq!(sent(&crew), after([format!("+{}", example.chain())], services('+', &example)));
     for exit in &crew.exits {
         assert_eq!(exit.take_commands(), [format!("+tunnel_{}", example.tunnel)]);
     }
@@ -31,7 +56,7 @@ async fn everybody_gets_his_part_and_the_chain_before_its_service() {
     assert!(runtime.iter().all(|node| node.status == DeploymentStatus::Applied));
     let text = serde_json::to_string(&runtime).unwrap();
     assert!(!text.contains("\"p\"") && text.contains("***"), "{text}");
-    assert_eq!(runtime[0].config.services.len(), 1);
+    assert_eq!(runtime[0].config.services.len(), 2, "for connections and for datagrams");
     panel.stop().await;
 }
 
@@ -103,9 +128,8 @@ async fn an_edit_sends_only_what_changed_and_an_offline_node_gets_its_part_later
     // Off: everything goes, services before their chain.
     world.edit_tunnel(example.tunnel, |tunnel| tunnel.enabled = false).await;
     panel.wake();
-    panel.until("the chain is gone", || async { crew.entry.state().commands.len() == 2 }).await;
-    let service = format!("-{}_1_0_tcp", example.forward);
-    assert_eq!(crew.entry.take_commands(), [service, format!("-{}", example.chain())]);
+    panel.until("the chain is gone", || async { crew.entry.state().commands.len() == 3 }).await;
+    assert_eq!(sent(&crew), after(services('-', &example), [format!("-{}", example.chain())]));
     panel.stop().await;
 }
 
@@ -233,12 +257,11 @@ async fn a_redeploy_sends_everything_of_the_tunnel_again_and_nothing_else() {
     assert!(crew.all().all(|fake| fake.state().commands.is_empty()), "there is no such tunnel");
 
     panel.state.agents.redeploy(example.tunnel);
-    let sent = || async { crew.all().all(|fake| !fake.state().commands.is_empty()) };
-    panel.until("everybody is sent something", sent).await;
+    let busy = || async { crew.all().all(|fake| !fake.state().commands.is_empty()) };
+    panel.until("everybody is sent something", busy).await;
     panel.applied(example.tunnel).await;
-    let service = format!("+{}_1_0_tcp", example.forward);
-    panel.until("the entry has both", || async { crew.entry.state().commands.len() >= 2 }).await;
-    assert_eq!(crew.entry.take_commands(), [format!("+{}", example.chain()), service]);
+    panel.until("the entry has all", || async { crew.entry.state().commands.len() >= 3 }).await;
+    assert_eq!(sent(&crew), after([format!("+{}", example.chain())], services('+', &example)));
     for exit in &crew.exits {
         assert_eq!(exit.take_commands(), [format!("+tunnel_{}", example.tunnel)]);
     }
