@@ -86,6 +86,11 @@ pub(super) fn admit(service: &Service, ip: IpAddr, plane: &Plane) -> Result<Admi
     Ok(Admitted { _counted: counted, traffic: plane.limits.traffic(traffic), ip })
 }
 
+/// The limits of what a client that has come in sends beside its connection, if there are any.
+pub(super) fn police(service: &Service, ip: IpAddr, plane: &Plane) -> Option<Policed> {
+    Policed::new(&plane.limits.traffic(&service.limiters.traffic), ip, &plane.options.clock)
+}
+
 impl Admitted {
     /// The limits of a flow of datagrams, if there are any.
     pub(super) fn police(&self, plane: &Plane) -> Option<Policed> {

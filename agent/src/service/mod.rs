@@ -1,6 +1,7 @@
 //! Services: listening ports and what is done with their connections.
 
 mod admission;
+mod associate;
 pub(crate) mod build;
 mod chains;
 mod connection;

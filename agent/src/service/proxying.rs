@@ -4,7 +4,7 @@ use super::build::{HASH, positive};
 use super::http::Http;
 use super::plane::Plane;
 use super::socks5::Socks5;
-use super::{Service, http, socks5};
+use super::{Service, associate, http, socks5};
 use crate::chain::connector::{check_auth, check_basic_auth};
 use crate::metadata::{ConfigError, MetadataReader};
 use crate::proxy::socks5::wire;
@@ -12,6 +12,7 @@ use crate::relay::pump::Client;
 use shared::address::HostPort;
 use shared::gost::{HandlerConfig, ServiceConfig};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout_at;
@@ -48,9 +49,9 @@ impl Proxy {
             let reason = format!("clients of {kind} say themselves where they want to go");
             return Err(ConfigError::new(format!("{path}: forwarder"), reason));
         }
-        let mut known = vec!["nodelay", "readTimeout", "keepalive", "keepalive.", "ttl", HASH];
+        let mut known = vec!["nodelay", "readTimeout", "keepalive", "keepalive.", HASH];
         if socks5 {
-            known.extend(["notls", "bind", "udp"]);
+            known.extend(["notls", "bind", "udp", "ttl"]);
         }
         if http {
             known.push("authBasicRealm");
@@ -60,7 +61,7 @@ impl Proxy {
         // `notls` forbids what is never done: GOST's own methods with TLS inside.
         metadata.flag("notls")?;
         metadata.refuse("bind")?;
-        metadata.refuse("udp")?;
+        let datagrams = metadata.flag("udp")?.then_some(metadata.duration("ttl")?).map(associate::options);
         if let Some(auth) = auth {
             let path = format!("{path}: handler.auth");
             if http { check_basic_auth(&path, auth)? } else { check_auth(&path, auth)? }
@@ -72,8 +73,8 @@ impl Proxy {
         }
         let (auth, realm) = (auth.clone(), realm.to_owned());
         let protocols = match (socks5, http) {
-            (true, true) => Protocols::Auto(Socks5 { auth: auth.clone() }, Http { auth, realm }),
-            (true, false) => Protocols::Socks5(Socks5 { auth }),
+            (true, true) => Protocols::Auto(Socks5 { auth: auth.clone(), datagrams }, Http { auth, realm }),
+            (true, false) => Protocols::Socks5(Socks5 { auth, datagrams }),
             (false, _) => Protocols::Http(Http { auth, realm }),
         };
         Ok(Some(Self { protocols, request_timeout: positive(metadata.duration("readTimeout")?) }))
@@ -82,10 +83,10 @@ impl Proxy {
 
 /// Serves one client.
 pub(super) async fn serve(
-    service: &Service,
+    service: &Arc<Service>,
     proxy: &Proxy,
     mut client: Client,
-    plane: &Plane,
+    plane: &Arc<Plane>,
     stop: &CancellationToken,
 ) -> io::Result<()> {
     let timeout = proxy.request_timeout.unwrap_or(plane.options.deadlines.relay_request);
@@ -137,7 +138,7 @@ mod tests {
     #[test]
     fn what_gost_files_say_is_understood() {
         let auth = json!({"username": "u", "password": "p:q"});
-        let metadata = json!({"readTimeout": "5s", "notls": true, "bind": false, "hash": "host"});
+        let metadata = json!({"readTimeout": "5s", "notls": true, "bind": false, "udp": true, "ttl": "1m", "hash": "host"});
         build(json!({"type": "socks5", "auth": auth, "metadata": metadata}), json!({})).unwrap();
         build(json!({"type": "socks"}), json!({})).unwrap();
         let metadata = json!({"readTimeout": 5, "authBasicRealm": "my proxy", "keepalive": true});

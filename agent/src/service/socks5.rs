@@ -1,11 +1,13 @@
 //! The SOCKS5 handler: connections to the client's own targets.
 
 use super::Service;
+use super::associate;
 use super::connection::{note, note_rejected};
 use super::parting::part;
 use super::plane::Plane;
 use super::proxying::name_client;
 use super::reach::{Goal, reach};
+use super::sessions::SessionOptions;
 use crate::chain::fault::TargetFault;
 use crate::net::within;
 use crate::proxy::socks5::server::{RequestError, accept, answer};
@@ -13,6 +15,7 @@ use crate::proxy::socks5::wire::{Command, Reply, encode_reply};
 use crate::relay::pump::Client;
 use shared::gost::Auth;
 use std::io;
+use std::sync::Arc;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -20,15 +23,17 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct Socks5 {
     /// Required from clients.
     pub(super) auth: Option<Auth>,
+    /// Whether and how it carries datagrams.
+    pub(super) datagrams: Option<SessionOptions>,
 }
 
 /// Serves a client whose first byte may have been read already. Its request must be complete by `deadline`.
 pub(super) async fn serve(
-    service: &Service,
+    service: &Arc<Service>,
     handler: &Socks5,
     (mut client, first): (Client, Option<u8>),
     deadline: Instant,
-    plane: &Plane,
+    plane: &Arc<Plane>,
     stop: &CancellationToken,
 ) -> io::Result<()> {
     let accepting = accept(client.stream(), first, handler.auth.as_ref());
@@ -48,6 +53,12 @@ pub(super) async fn serve(
     };
     let target = match (request.command, request.target) {
         (Command::Connect, Some(target)) => target,
+        (Command::Associate, _) if let Some(options) = handler.datagrams => {
+            let user = handler.auth.as_ref().map(|auth| client.key.named(&auth.username));
+            let by_target = service.hash_by_target && user.is_none();
+            client.key = user.unwrap_or(client.key);
+            return associate::serve(service, (options, by_target), client, plane, stop).await;
+        }
         (Command::Connect, None) => {
             return part(client, &encode_reply(Reply::GeneralFailure), plane).await;
         }

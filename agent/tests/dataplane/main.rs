@@ -21,6 +21,7 @@ mod reload;
 mod rig;
 mod services;
 mod socks5;
+mod socks5_udp;
 mod swap;
 mod transports;
 mod trial;

@@ -5,12 +5,13 @@
 //! greeting : VER(1)=05 N(1) METHOD(N)              choice: VER(1)=05 METHOD(1)
 //! login    : VER(1)=01 ULEN(1) USER PLEN(1) PASS   verdict: VER(1)=01 STATUS(1)
 //! request  : VER(1)=05 CMD(1) RSV(1) ADDRESS       reply: VER(1)=05 REP(1) RSV(1) ADDRESS
+//! datagram : RSV(2) FRAG(1) ADDRESS PAYLOAD
 //! address  : ATYP(1) HOST PORT(2), big endian; a name has a length byte
 //! ```
 
 use shared::address::HostPort;
 use shared::gost::Auth;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// SOCKS version 5.
 pub const VERSION: u8 = 5;
@@ -202,6 +203,21 @@ pub fn reply(bytes: &[u8]) -> Result<Parsed<(Reply, Option<HostPort>)>, WireErro
     }
 }
 
+/// Reads a client's datagram: where it shall go, and the payload. `None` for what is none, and for fragments, which need
+/// not be taken (RFC 1928, section 7).
+pub fn datagram(bytes: &[u8]) -> Option<(HostPort, &[u8])> {
+    let mut rest = Bytes(bytes.strip_prefix(&[0, 0, 0])?);
+    let target = rest.address().ok()??;
+    Some((target, rest.0))
+}
+
+/// Encodes what stands before the payload of a datagram that comes from `target`.
+pub fn encode_datagram_header(target: &HostPort) -> Vec<u8> {
+    let mut out = vec![0, 0, 0];
+    push_address(&mut out, &target.host, target.port);
+    out
+}
+
 /// Encodes a greeting: user name and password are offered by who has them.
 pub fn encode_greeting(auth: Option<&Auth>) -> Vec<u8> {
     match auth {
@@ -229,6 +245,13 @@ pub fn encode_connect(target: &HostPort) -> Vec<u8> {
 pub fn encode_reply(reply: Reply) -> Vec<u8> {
     let mut out = vec![VERSION, reply.code(), 0];
     push_address(&mut out, "0.0.0.0", 0);
+    out
+}
+
+/// Encodes the reply to who wants to send datagrams: here.
+pub fn encode_reply_with(bound: SocketAddr) -> Vec<u8> {
+    let mut out = vec![VERSION, Reply::Succeeded.code(), 0];
+    push_address(&mut out, &bound.ip().to_string(), bound.port());
     out
 }
 
@@ -314,6 +337,11 @@ impl<'a> Bytes<'a> {
         let code = self.byte()?;
         // Reserved; GOST and others ignore what is there.
         self.byte()?;
+        Ok((code, self.address()?))
+    }
+
+    /// `None` if it is empty or without a port.
+    fn address(&mut self) -> Result<Option<HostPort>, Missing> {
         let host = match self.byte()? {
             ATYP_V4 => IpAddr::from(Ipv4Addr::from(self.array::<4>()?)).to_string(),
             ATYP_V6 => IpAddr::from(Ipv6Addr::from(self.array::<16>()?)).to_string(),
@@ -328,7 +356,7 @@ impl<'a> Bytes<'a> {
             // A host that is an address or a name cannot smuggle anything into logs or a resolver.
             shared::address::validate_host(&host).map_err(|_| WireError::HostName)?;
         }
-        Ok((code, (!host.is_empty() && port != 0).then_some(HostPort { host, port })))
+        Ok((!host.is_empty() && port != 0).then_some(HostPort { host, port }))
     }
 }
 

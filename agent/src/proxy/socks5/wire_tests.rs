@@ -109,6 +109,34 @@ fn replies() {
     assert_eq!(read(bound, reply), Ok((Reply::Succeeded, target("a:443"))));
 }
 
+#[test]
+fn datagrams() {
+    let cases: [(&[u8], &str, &[u8]); 4] = [
+        (b"\0\0\0\x01\x01\x01\x01\x01\x00\x35payload", "1.1.1.1:53", b"payload"),
+        (b"\0\0\0\x01\x01\x01\x01\x01\x00\x35", "1.1.1.1:53", b""),
+        (b"\0\0\0\x03\x0bexample.com\x01\xbbp", "example.com:443", b"p"),
+        (b"\0\0\0\x04\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01\x01\xbbp", "[2001:db8::1]:443", b"p"),
+    ];
+    for (bytes, text, payload) in cases {
+        let target = HostPort::parse(text).unwrap();
+        assert_eq!([encode_datagram_header(&target).as_slice(), payload].concat(), bytes);
+        assert_eq!(datagram(bytes), Some((target, payload)));
+        for cut in 0..bytes.len() - payload.len() {
+            assert_eq!(datagram(&bytes[..cut]), None, "{text} cut at {cut}");
+        }
+    }
+    let none: [&[u8]; 4] = [
+        b"\0\0\x01\x01\x01\x01\x01\x01\x00\x35p",
+        b"\0\0\0\x01\x01\x01\x01\x01\x00\x00p",
+        b"\0\0\0\x03\x00\x00\x35p",
+        b"\0\0\0\x02\x01",
+    ];
+    for bytes in none {
+        assert_eq!(datagram(bytes), None, "{bytes:?}");
+    }
+    assert_eq!(encode_reply_with("1.2.3.4:80".parse().unwrap()), b"\x05\0\0\x01\x01\x02\x03\x04\0\x50");
+}
+
 proptest! {
     #[test]
     fn whatever_is_sent_is_read(user in "[ -~]{0,40}", pass in "[ -~]{0,40}", host in "[a-z]{1,20}\\.[a-z]{2,9}", port in 1u16..) {
@@ -143,5 +171,8 @@ proptest! {
             bounded(&bytes, reply);
         }
         bounded(&bytes, request);
+        if let Some((_, payload)) = datagram(&bytes) {
+            prop_assert!(bytes.ends_with(payload));
+        }
     }
 }
