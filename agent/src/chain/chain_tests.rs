@@ -117,3 +117,24 @@ fn errors_name_the_place() {
         assert!(error.starts_with(expected), "{error} instead of {expected}");
     }
 }
+
+#[test]
+fn rules_that_are_not_known_are_refused() {
+    let error = |hop: Value| {
+        serde_json::from_value::<ChainConfig>(json!({"name": "c", "hops": [hop]})).unwrap_err().to_string()
+    };
+    for key in ["bypass", "bypasses", "matcher", "filter", "resolver", "network"] {
+        let mut ruled = node("node_1", "a.example:1");
+        ruled[key] = json!({});
+        let error = error(json!({"name": "h", "nodes": [ruled]}));
+        assert!(error.contains(key), "{error}");
+    }
+    for key in ["bypass", "reload", "file", "redis", "http", "plugin"] {
+        let error = error(json!({"name": "h", "nodes": [], key: {}}));
+        assert!(error.contains(key), "{error}");
+    }
+    assert!(error(json!({"name": "h", "nodes": [null]})).contains("null"));
+    let unplaced = serde_json::from_value(json!({"name": "c", "hops": [{"name": "h"}]})).unwrap();
+    let error = Chain::build(&unplaced, None).err().unwrap().to_string();
+    assert_eq!(error, "chain c: hops[0].nodes: is missing");
+}

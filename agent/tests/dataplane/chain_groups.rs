@@ -120,14 +120,14 @@ async fn a_dead_chain_is_found_by_its_probe() {
         [one("a", exits[0].node("x", "tls"), json!({})), one("b", exits[1].node("y", "tls"), json!({}))];
     let options = || RuntimeOptions { allow_commands: true, ..RuntimeOptions::default() };
     let fails = [
-        json!({"type": "tcp", "addr": unreachable.to_string(), "interval": "1h"}),
-        json!({"type": "cmd", "command": "false", "interval": "1h"}),
+        json!({"type": "tcp", "addr": unreachable.to_string(), "interval": "100ms"}),
+        json!({"type": "cmd", "command": "false", "interval": "100ms"}),
     ];
     for probe in fails {
         let listed = json!([{"chain": "a", "probe": probe}, "b"]);
         let fifo = json!({"strategy": "fifo", "failTimeout": "600s"});
         let entry = entry(options(), &chains, target.addr, group(listed, fifo)).await;
-        // Works for clients, so only its probe can have it left out.
+        // Works for clients, so only its probe can have it left out; a client that was on its way may have brought it back.
         soon(async {
             while only(&entry, "b").connections == 0 {
                 entry.echo().await.unwrap();
@@ -205,4 +205,35 @@ async fn what_is_wrong_with_a_group_is_named() {
     config["forwarder"]["nodes"][0]["probe"] = json!({"addr": "127.0.0.1:10"});
     let error = runtime.apply(Change::AddServices(vec![service(config)])).await.unwrap_err().to_string();
     assert_eq!(error, "service f: forwarder.nodes[0].probe.addr: must be that of the target, 127.0.0.1:9");
+}
+
+#[tokio::test]
+async fn a_probe_of_a_chain_ends_with_its_service() {
+    let (gone, stays) = (Target::start(Does::Echo).await, Target::start(Does::Echo).await);
+    let exit = Exit::start(1, "tcp").await;
+    let chains = [one("a", exit.node("x", "tcp"), json!({}))];
+    let probed = |target: SocketAddr| {
+        let probe = json!({"addr": target.to_string(), "interval": "100ms"});
+        group(json!([{"chain": "a", "probe": probe}]), json!({}))
+    };
+    let entry = entry(RuntimeOptions::default(), &chains, gone.addr, probed(gone.addr)).await;
+    let other = Entry::in_runtime(
+        Runtime::new(RuntimeOptions::default()),
+        stays.addr,
+        json!({"handler": probed(stays.addr)}),
+    );
+    let other = other.await;
+    other.runtime.apply(Change::AddChain(chain(chains[0].clone()))).await.unwrap();
+    eventually("both are probed", || gone.peers().len() >= 2 && stays.peers().len() >= 2).await;
+    entry.runtime.apply(Change::PauseServices(vec!["f".into()])).await.unwrap();
+    // One may have been on its way.
+    let (ended, going) = (gone.peers().len() + 1, stays.peers().len());
+    eventually("the other goes on", || stays.peers().len() >= going + 5).await;
+    assert!(gone.peers().len() <= ended);
+    entry.runtime.apply(Change::ResumeServices(vec!["f".into()])).await.unwrap();
+    eventually("probed again", || gone.peers().len() >= ended + 2).await;
+    entry.runtime.apply(Change::DeleteServices(vec!["f".into()])).await.unwrap();
+    let (ended, going) = (gone.peers().len() + 1, stays.peers().len());
+    eventually("the other goes on", || stays.peers().len() >= going + 5).await;
+    assert!(gone.peers().len() <= ended);
 }

@@ -4,6 +4,8 @@
 
 mod carry;
 mod chain_groups;
+mod coverage;
+mod examples;
 mod failover;
 mod http_plain;
 mod http_proxy;
