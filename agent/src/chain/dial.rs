@@ -322,7 +322,8 @@ async fn raise(
         (Some(mux), Sharing::With(used)) => {
             let way = way(nodes, hop, interface);
             let session = async { connect.await.map(|conn| mux.start(conn, options)) };
-            let opening = mux.pool.open_or_dial(&way, session);
+            // Boxed, so that ways without sessions do not carry its size around.
+            let opening = Box::pin(mux.pool.open_or_dial(&way, session));
             // Another connection may be dialling, and its time is not this one's.
             match tokio::time::timeout(budget.left(), opening).await {
                 Ok(opened) => opened.map(|opened| {

@@ -101,8 +101,8 @@ impl Commands {
                 Some(ticket) => {
                     let runtime = self.runtime.clone();
                     self.probe(answer, async move {
-                        let outcome =
-                            ticket.run(trial::deadline(&ask), runtime.connect_through(&ask)).await?;
+                        let connecting = Box::pin(runtime.connect_through(&ask));
+                        let outcome = ticket.run(trial::deadline(&ask), connecting).await?;
                         Some(outcome.and_then(to_value))
                     });
                 }
