@@ -168,6 +168,7 @@ async fn relay(
         Err(_) => return Err(io::ErrorKind::TimedOut.into()),
     };
     if !authorized(auth, request.auth.as_ref()) {
+        note_rejected(service, &"wrong or no credentials", plane);
         return part(client, Status::Unauthorized, plane).await;
     }
     // As in GOST, a user is the same client wherever it comes from.
