@@ -28,8 +28,8 @@ impl fmt::Display for Tally {
 /// Reads the output of `cargo test -- --show-output` line by line.
 ///
 /// A test that finds something it needs missing prints a line `SKIPPED: …` and returns. The test program calls that a
-/// pass; here it is a skip. `--show-output` is what makes such lines visible; the rest of what passing tests print is
-/// not worth showing.
+/// pass; here it is a skip. `--show-output` is what makes such lines visible, and lines
+/// `REPORT: …` with figures that somebody wants to see; the rest of what passing tests print is not worth showing.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     tally: Tally,
@@ -66,7 +66,8 @@ impl Reader {
             _ if line.starts_with("SKIPPED: ") => self.skipped(),
             _ => {}
         }
-        self.section != Section::Successes || line.starts_with("SKIPPED: ")
+        let told = ["SKIPPED: ", "REPORT: "].iter().any(|start| line.starts_with(start));
+        self.section != Section::Successes || told
     }
 
     fn skipped(&mut self) {

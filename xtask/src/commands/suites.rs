@@ -78,9 +78,9 @@ impl Suite {
     /// What the machine has to have.
     pub(crate) fn needs(self) -> &'static [Part] {
         match self {
-            Self::Unit | Self::Api | Self::Sim => &[],
+            Self::Unit | Self::Api | Self::Sim | Self::Interop => &[],
             Self::Wasm => &[Part::WasmStd, Part::WasmBindgen, Part::Node],
-            Self::System | Self::Interop => &[Part::Lab],
+            Self::System => &[Part::Lab],
             Self::Browser => &[Part::Browser, Part::Lab],
             Self::Postgres => &[Part::Postgres],
         }
@@ -98,7 +98,7 @@ impl Suite {
 
     /// Whether the suite may be missing: its test targets are not written yet.
     pub(crate) fn may_be_missing(self) -> bool {
-        matches!(self, Self::Sim | Self::Interop | Self::Postgres)
+        matches!(self, Self::Sim | Self::Postgres)
     }
 
     /// The runs of this suite, as far as its test targets exist. Empty when none does.
@@ -128,8 +128,9 @@ impl Suite {
             Self::Browser => {
                 named(project, "browser").into_iter().map(|step| Step { threads: Some(1), ..step }).collect()
             }
+            // Everything is on loopback; each test runs two or three processes.
             Self::Interop => {
-                named(project, "interop").into_iter().map(|step| step.in_namespaces(2)).collect()
+                named(project, "interop").into_iter().map(|step| Step { threads: Some(2), ..step }).collect()
             }
             Self::Sim => named(project, "sim"),
             Self::Postgres => named(project, "postgres"),

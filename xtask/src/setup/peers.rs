@@ -42,15 +42,24 @@ fn gost(setup: &Setup<'_>) -> Result<Found> {
         return Ok(Found::There(what));
     }
     if find_program("go").is_none() {
-        return Ok(Found::Without("it is built with Go 1.26.3 or newer, which is not installed".into()));
+        let without = Found::Without("it is built with Go 1.26.3 or newer, which is not installed".into());
+        return Ok(by_hand(&bin.join("gost")).unwrap_or(without));
     }
     setup.starting("GOST", "building it, 2 to 5 minutes on 2 cores");
     fs::create_dir_all(&bin)?;
     let mut go = run::command("go");
     go.current_dir(&bin).args(["install", "-trimpath", GOST]).env("GOBIN", &bin).env("CGO_ENABLED", "0");
-    run::logged(&mut go, &setup.cache.log("gost"), INSTALL_LIMIT)?;
+    if let Err(error) = run::logged(&mut go, &setup.cache.log("gost"), INSTALL_LIMIT) {
+        return by_hand(&bin.join("gost")).ok_or(error);
+    }
     mark(&bin.join("gost"), GOST)?;
     Ok(Found::Installed(what))
+}
+
+/// A GOST that somebody else put there is better than none; which one it is is said, and it is not marked.
+fn by_hand(program: &Path) -> Option<Found> {
+    let version = run::captured(run::command(program).arg("-V")).ok()?;
+    Some(Found::There(format!("{} (put there by hand, the pinned one could not be built)", version.trim())))
 }
 
 fn sing_box(setup: &Setup<'_>) -> Result<Found> {
