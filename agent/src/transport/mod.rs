@@ -40,6 +40,15 @@ impl Kind {
 }
 
 #[cfg(test)]
+impl crate::stream::Layer for tokio::io::DuplexStream {
+    fn abort(self: Box<Self>) {}
+
+    fn own_tcp(&self) -> Option<&tokio::net::TcpStream> {
+        None
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -11,6 +11,7 @@ mod http_plain;
 mod http_proxy;
 mod interop;
 mod limits;
+mod mux;
 mod parallel;
 mod plain;
 mod probes;

@@ -4,20 +4,11 @@
 use super::frame::{Body, Frame, GREETING, HEADER_LEN, KEEPALIVE, decode, encode};
 use super::*;
 use crate::clock::Clock;
-use crate::stream::{Layer, Stream};
+use crate::stream::Stream;
 use crate::tasks::Tasks;
 use std::io::ErrorKind;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
-use tokio::net::TcpStream;
-
-impl Layer for DuplexStream {
-    fn abort(self: Box<Self>) {}
-
-    fn own_tcp(&self) -> Option<&TcpStream> {
-        None
-    }
-}
 
 const PIPE: usize = 64 * 1024;
 

@@ -13,3 +13,6 @@ pub use options::{WsClient, WsServer};
 
 /// The subprotocol by which both sides say that a close frame ends one direction only.
 const HALF_CLOSE: &str = "half-close";
+
+#[cfg(test)]
+mod tests;
