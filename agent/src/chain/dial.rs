@@ -298,7 +298,8 @@ async fn raise(
         hurried: hurried && error.kind() == io::ErrorKind::TimedOut,
         text: error.to_string(),
     };
-    let connect = async {
+    // In three places below, and large.
+    let connect = Box::pin(async {
         let carried = match carried {
             Some(carried) => carried,
             None => {
@@ -310,7 +311,7 @@ async fn raise(
         let (_, hurried) = cut(options.deadlines.handshake, budget.left());
         let raised = node.transport.handshake(carried, options, budget.left()).await;
         raised.map_err(|error| failure("handshake", hurried, error))
-    };
+    });
     let raised = match (node.transport.mux(), sharing) {
         (None, _) => connect.await,
         (Some(mux), Sharing::Alone) => {

@@ -80,19 +80,24 @@ impl Acceptor {
         options: &RuntimeOptions,
         tasks: &Tasks,
     ) -> io::Result<Accepted> {
-        let deadline = self.timeout.unwrap_or(options.deadlines.handshake);
-        let layers = async {
-            let mut stream = stream;
-            if let Some(tls) = &self.tls {
-                stream = tls.handshake(stream, deadline).await?;
-            }
-            if let Some(ws) = &self.ws {
-                stream = ws.handshake(stream, &options.random, deadline).await?;
-            }
-            Ok(stream)
+        let stream = if self.tls.is_none() && self.ws.is_none() {
+            stream
+        } else {
+            let deadline = self.timeout.unwrap_or(options.deadlines.handshake);
+            // Handshakes are large and short; whoever waits for them is held in memory much longer.
+            let layers = Box::pin(async {
+                let mut stream = stream;
+                if let Some(tls) = &self.tls {
+                    stream = tls.handshake(stream, deadline).await?;
+                }
+                if let Some(ws) = &self.ws {
+                    stream = ws.handshake(stream, &options.random, deadline).await?;
+                }
+                Ok(stream)
+            });
+            // One deadline for all of them.
+            within(deadline, layers).await?
         };
-        // One deadline for all of them.
-        let stream = within(deadline, layers).await?;
         Ok(match self.mux {
             None => Accepted::One(stream),
             Some(mux) => Accepted::Many(Accepting::start(stream, mux, &options.clock, tasks)),

@@ -77,8 +77,12 @@ impl Dialer {
         options: &RuntimeOptions,
         left: Duration,
     ) -> io::Result<Stream> {
+        if self.tls.is_none() && self.ws.is_none() {
+            return Ok(stream);
+        }
         let deadline = self.timeout.unwrap_or(options.deadlines.handshake).min(left);
-        let layers = async {
+        // Handshakes are large and short; whoever waits for them is held in memory much longer.
+        let layers = Box::pin(async {
             let mut stream = stream;
             if let Some(tls) = &self.tls {
                 stream = tls.handshake(stream, deadline).await?;
@@ -87,7 +91,7 @@ impl Dialer {
                 stream = ws.handshake(stream, &options.random, deadline).await?;
             }
             Ok(stream)
-        };
+        });
         // One deadline for all of them.
         within(deadline, layers).await
     }

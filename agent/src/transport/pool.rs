@@ -102,15 +102,13 @@ impl Pool {
             match self.turn(way) {
                 Turn::Opened(opened) => return Ok(opened),
                 Turn::Dial(told) => break (told, Dialing { pool: self, way }),
-                Turn::Wait(mut outcome) => match outcome.wait_for(Option::is_some).await {
-                    Ok(failure) => {
-                        if let Some(failure) = failure.clone() {
-                            return Err(failure);
-                        }
+                Turn::Wait(mut outcome) => {
+                    // An error means that it succeeded, or gave up: look again.
+                    let failure = outcome.wait_for(Option::is_some).await.ok().and_then(|told| told.clone());
+                    if let Some(failure) = failure {
+                        return Err(failure);
                     }
-                    // It succeeded, or gave up: look again.
-                    Err(_) => {}
-                },
+                }
             }
         };
         match dial.await {

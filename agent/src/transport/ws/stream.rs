@@ -376,9 +376,7 @@ impl AsyncRead for WsStream {
             this.send_along(cx);
             let got = if this.current.is_some() {
                 ready!(this.poll_payload(cx, buf))?
-            } else if this.header()? {
-                false
-            } else if ready!(this.poll_more(cx))? {
+            } else if this.header()? || ready!(this.poll_more(cx))? {
                 false
             } else if this.used < this.input.len() {
                 return Poll::Ready(Err(cut_in_frame()));
