@@ -122,7 +122,7 @@ struct Association<'a> {
 
 impl Association<'_> {
     /// Receives until something is wrong with the socket.
-    async fn receive(&self, plane: &Plane) -> io::Result<()> {
+    async fn receive(&self, plane: &Arc<Plane>) -> io::Result<()> {
         let mut buffer = vec![0; LARGEST];
         // The port from which the first one comes; what others send is not the client's.
         let mut from = None;
@@ -131,7 +131,7 @@ impl Association<'_> {
             for _ in 0..BATCH {
                 match self.listener.try_receive(&mut buffer) {
                     Ok((len, sender)) => {
-                        if !self.pass(&mut from, sender, &buffer[..len]) {
+                        if !self.pass(plane, &mut from, (sender, &buffer[..len])) {
                             plane.count_dropped();
                         }
                     }
@@ -144,7 +144,12 @@ impl Association<'_> {
     }
 
     /// Passes a datagram on; false if it is none of the client's, or goes nowhere.
-    fn pass(&self, from: &mut Option<DatagramClient>, sender: DatagramClient, bytes: &[u8]) -> bool {
+    fn pass(
+        &self,
+        plane: &Arc<Plane>,
+        from: &mut Option<DatagramClient>,
+        (sender, bytes): (DatagramClient, &[u8]),
+    ) -> bool {
         let known = from.is_none_or(|from| from == sender);
         if !known || sender.addr.ip().to_canonical() != self.client.ip().to_canonical() {
             return false;
@@ -162,7 +167,12 @@ impl Association<'_> {
                 target: Some(target.clone()),
                 client: if self.by_target { self.client.named(&target.to_string()) } else { self.client },
                 is_client: false,
-                to: Answers { header, client: self.listener.answers(sender), policed: self.policed.clone() },
+                to: Answers {
+                    header,
+                    client: self.listener.answers(sender),
+                    policed: self.policed.clone(),
+                    plane: plane.clone(),
+                },
             })
         });
         true
@@ -174,12 +184,14 @@ struct Answers {
     header: Vec<u8>,
     client: ToClient,
     policed: Option<Arc<Policed>>,
+    plane: Arc<Plane>,
 }
 
 impl Deliver for Answers {
     fn try_deliver(&self, datagram: &[u8]) -> io::Result<()> {
         let Some(policed) = &self.policed else { return self.send(datagram) };
         if !policed.permits(Direction::Output, datagram.len()) {
+            self.plane.count_dropped();
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
         let outcome = self.send(datagram);

@@ -3,8 +3,10 @@
 use crate::proxy_rig::*;
 use crate::rig::*;
 use crate::udp_rig::*;
-use agent::runtime::RuntimeOptions;
+use agent::limit::LimitKind;
+use agent::runtime::{Change, Runtime, RuntimeOptions};
 use serde_json::{Value, json};
+use shared::gost::LimiterConfig;
 use std::net::{IpAddr, SocketAddr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
@@ -147,4 +149,31 @@ async fn the_socket_lives_as_long_as_the_connection() {
         }
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn datagrams_beyond_the_rate_are_dropped_whatever_their_target() {
+    let _time = Frozen::start();
+    for (line, all_arrive) in [("$ 10KB 1GB", false), ("$ 1GB 10KB", true)] {
+        let targets = [UdpTarget::start().await, UdpTarget::start().await];
+        let runtime = Runtime::new(RuntimeOptions::default());
+        let limiter = LimiterConfig { name: "x".into(), limits: vec![line.into()] };
+        runtime.apply(Change::AddLimiter(LimitKind::Traffic, limiter)).await.unwrap();
+        let config = json!({"name": "p", "addr": "127.0.0.1:0", "limiter": "x", "handler": handler(),
+            "listener": {"type": "tcp"}});
+        runtime.apply(Change::AddServices(vec![service(config)])).await.unwrap();
+        let client = Associated::with(runtime.listening("p").unwrap()).await;
+        let mut answers = 0;
+        for sent in 1..=30 {
+            client.send(&header(targets[sent % 2].addr), &[7; 1000]).await;
+            // Each is answered or dropped.
+            while answers + runtime.dropped() < sent as u64 {
+                tokio::task::yield_now().await;
+                answers += u64::from(client.socket.try_recv(&mut [0; 2000]).is_ok());
+            }
+        }
+        assert!((10..=11).contains(&answers), "{line}: {answers}");
+        let arrived = targets.iter().map(|target| target.seen().len() as u64).sum::<u64>();
+        assert_eq!(arrived, if all_arrive { 30 } else { answers });
+    }
 }

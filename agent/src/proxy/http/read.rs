@@ -36,7 +36,9 @@ impl Kind {
     fn may_begin_with(self, bytes: &[u8]) -> bool {
         const RESPONSE: &[u8] = b"HTTP/1.";
         match self {
-            Kind::Request => bytes.first().is_none_or(|byte| byte.is_ascii_alphabetic() || *byte < b' '),
+            Kind::Request => {
+                bytes.first().is_none_or(|byte| byte.is_ascii_alphabetic() || b"\r\n".contains(byte))
+            }
             Kind::Response => bytes.iter().zip(RESPONSE).all(|(a, b)| a == b),
         }
     }
@@ -137,7 +139,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_head_is_known_before_its_end() {
-        let cases: [(Kind, &[u8]); 3] = [
+        let cases: [(Kind, &[u8]); 4] = [
+            // TLS, and something else.
+            (Kind::Request, b"\x16\x03\x01"),
             (Kind::Request, b"\x7f\x01"),
             (Kind::Response, b"SSH-2.0-OpenSSH_9.2\r\n"),
             (Kind::Response, b"HTTP/2 200\r\n"),
