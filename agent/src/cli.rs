@@ -1,8 +1,10 @@
 //! The command line.
 
+use crate::api::ApiOptions;
 use crate::link::{PanelAddress, Secret};
 use anyhow::Context as _;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Relays traffic on a node, as a panel or a file says.
@@ -20,9 +22,43 @@ pub struct Cli {
     /// Run this file (GOST's YAML or JSON) without a panel; SIGHUP reads it again.
     #[arg(short = 'C', value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// The agent's own HTTP API.
+    #[command(flatten)]
+    pub api: ApiArgs,
     /// Form of the log on standard error.
     #[arg(long, value_enum, default_value_t, global = true, env = "EXITPILOT_AGENT_LOG")]
     pub log: LogForm,
+}
+
+/// Arguments of the API.
+#[derive(Debug, Args)]
+pub struct ApiArgs {
+    /// Serve the API and metrics on this address, such as 127.0.0.1:18081. Other than loopback needs a token.
+    #[arg(long, global = true, value_name = "ADDRESS", env = "EXITPILOT_AGENT_API")]
+    api: Option<SocketAddr>,
+    /// File with the token that requests have to carry.
+    #[arg(long, global = true, value_name = "FILE", env = "EXITPILOT_AGENT_API_TOKEN_FILE")]
+    api_token_file: Option<PathBuf>,
+    /// The token itself: only from the environment, since others can read a command line.
+    #[arg(skip = std::env::var("EXITPILOT_AGENT_API_TOKEN").ok())]
+    api_token: Option<String>,
+}
+
+impl ApiArgs {
+    /// What to serve, if anything.
+    pub fn options(&self) -> anyhow::Result<Option<ApiOptions>> {
+        let Some(address) = self.api else { return Ok(None) };
+        let token = match (&self.api_token_file, &self.api_token) {
+            (Some(path), _) => Some(
+                std::fs::read_to_string(path)
+                    .with_context(|| format!("cannot read the API token from {}", path.display()))?,
+            ),
+            (None, token) => token.clone(),
+        };
+        let token = token.map(|token| token.trim().to_owned());
+        anyhow::ensure!(token.as_deref() != Some(""), "the API token is empty");
+        Ok(Some(ApiOptions { address, token }))
+    }
 }
 
 /// Subcommands.

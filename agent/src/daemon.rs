@@ -1,5 +1,6 @@
 //! The agent that obeys a panel: state file, data plane, commands and link put together.
 
+use crate::api::{Api, ApiOptions};
 use crate::clock::{Clock, Random};
 use crate::commands::Commands;
 use crate::link::{Link, LinkOptions};
@@ -23,6 +24,8 @@ pub struct DaemonOptions {
     pub link: LinkOptions,
     /// Whether the panel may write probes that run commands.
     pub allow_commands: bool,
+    /// The API, if it is wanted.
+    pub api: Option<ApiOptions>,
 }
 
 /// Runs until `stop`: loads the state, so that traffic flows without the panel, then connects.
@@ -30,6 +33,10 @@ pub struct DaemonOptions {
 /// Fails when another agent uses the same state folder or the file of authorities cannot be used.
 pub async fn run(options: DaemonOptions, stop: CancellationToken) -> anyhow::Result<()> {
     let (clock, random) = (options.link.clock.clone(), options.link.random.clone());
+    let api = match &options.api {
+        Some(options) => Some(Api::bind(options).await?),
+        None => None,
+    };
     let folder = StateFolder::open(&options.state_dir)?;
     let runtime = new_runtime(&clock, &random, options.allow_commands);
     let mut loaded = folder.load();
@@ -62,6 +69,9 @@ pub async fn run(options: DaemonOptions, stop: CancellationToken) -> anyhow::Res
     let prober = Prober::new(clock, random);
     let commands = Commands::new(runtime.clone(), saver, prober, tasks.clone(), stop.clone());
     let link = Link::new(options.link, runtime.clone(), commands)?;
+    if let Some(api) = api {
+        tasks.spawn(api.serve(runtime.clone(), None, stop.clone()));
+    }
     tracing::info!("ready");
     link.run(&stop).await;
     runtime.shutdown().await;

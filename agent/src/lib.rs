@@ -4,6 +4,7 @@
 //! link → commands → runtime → { registry, service, chain, relay }, probe
 //! ```
 
+pub mod api;
 pub mod chain;
 pub mod cli;
 pub mod clock;

@@ -1,5 +1,6 @@
 //! The program `exitpilot-agent`: command line, log, signals. Everything else is in the library.
 
+use agent::api::ApiOptions;
 use agent::cli::{Action, Cli, LogForm, RunArgs, completion};
 use agent::clock::{Clock, Random};
 use agent::daemon::{self, DaemonOptions};
@@ -41,17 +42,18 @@ fn start(cli: Cli) -> anyhow::Result<()> {
         (Some(Action::Completion { shell }), _) => Ok(std::io::stdout().write_all(&completion(shell))?),
         (Some(Action::Run(args)), _) => {
             start_log(cli.log)?;
-            run(args)
+            run(args, cli.api.options()?)
         }
         (None, Some(file)) => {
             start_log(cli.log)?;
-            in_runtime(|stop, reloads| standalone::run(file, reloads, stop))
+            let api = cli.api.options()?;
+            in_runtime(|stop, reloads| standalone::run(file, reloads, api, stop))
         }
         (None, None) => anyhow::bail!("nothing to do: see --help"),
     }
 }
 
-fn run(args: RunArgs) -> anyhow::Result<()> {
+fn run(args: RunArgs, api: Option<ApiOptions>) -> anyhow::Result<()> {
     let link = LinkOptions {
         secret: args.secret()?,
         panel: args.panel,
@@ -61,8 +63,8 @@ fn run(args: RunArgs) -> anyhow::Result<()> {
         random: Random::system(),
     };
     let options =
-        DaemonOptions { state_dir: args.state_dir, link, allow_commands: args.allow_probe_commands };
-    in_runtime(|stop, mut hangups| async move {
+        DaemonOptions { state_dir: args.state_dir, link, allow_commands: args.allow_probe_commands, api };
+    in_runtime(|stop, (_, mut hangups)| async move {
         let hangup = async {
             // Without a file there is nothing to read again; the signal must not end the agent either.
             while hangups.recv().await.is_some() {
@@ -78,15 +80,15 @@ fn run(args: RunArgs) -> anyhow::Result<()> {
 }
 
 fn in_runtime<F: Future<Output = anyhow::Result<()>>>(
-    body: impl FnOnce(CancellationToken, mpsc::Receiver<Reload>) -> F,
+    body: impl FnOnce(CancellationToken, (mpsc::Sender<Reload>, mpsc::Receiver<Reload>)) -> F,
 ) -> anyhow::Result<()> {
     raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         let stop = CancellationToken::new();
         let (hangups, reloads) = mpsc::channel(1);
-        let signals = watch_signals(stop.clone(), hangups)?;
-        let outcome = Box::pin(body(stop, reloads)).await;
+        let signals = watch_signals(stop.clone(), hangups.clone())?;
+        let outcome = Box::pin(body(stop, (hangups, reloads))).await;
         signals.abort();
         outcome
     });

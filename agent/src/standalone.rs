@@ -1,5 +1,6 @@
 //! The agent without a panel: runs a file.
 
+use crate::api::{Api, ApiOptions};
 use crate::clock::{Clock, Random};
 use crate::daemon::new_runtime;
 use crate::document;
@@ -8,16 +9,22 @@ use shared::gost::GostConfig;
 use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-/// Runs `file` until `stop`; each message in `reloads` reads it again.
+/// Runs `file` until `stop`; each message in the channel, whose other end the API gets too, reads it again.
 ///
 /// Fails when the file is invalid or something in it cannot be started.
 pub async fn run(
     file: PathBuf,
-    mut reloads: mpsc::Receiver<Reload>,
+    (wishes, mut reloads): (mpsc::Sender<Reload>, mpsc::Receiver<Reload>),
+    api: Option<ApiOptions>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let config = checked(&file)?;
+    let api = match &api {
+        Some(options) => Some(Api::bind(options).await?),
+        None => None,
+    };
     // Whoever may write the file of this machine's agent may run commands on it anyway.
     let runtime = new_runtime(&Clock::system(), &Random::system(), true);
     runtime.apply(Change::Load(config)).await?;
@@ -27,6 +34,10 @@ pub async fn run(
         let reasons: Vec<String> =
             failed.iter().map(|(object, reason)| format!("{object}: {reason}")).collect();
         anyhow::bail!("{}", reasons.join("\n"));
+    }
+    let tasks = TaskTracker::new();
+    if let Some(api) = api {
+        tasks.spawn(api.serve(runtime.clone(), Some(wishes), stop.clone()));
     }
     tracing::info!("ready");
     loop {
@@ -42,6 +53,8 @@ pub async fn run(
         }
     }
     runtime.shutdown().await;
+    tasks.close();
+    tasks.wait().await;
     Ok(())
 }
 

@@ -8,9 +8,11 @@ mod validate;
 
 pub use crate::options::{Deadlines, RuntimeOptions};
 
-use crate::limit::LimitKind;
+use crate::limit::{LimitKind, Limits};
 use crate::metadata::ConfigError;
+use crate::relay::traffic::Traffic;
 use crate::service::plane::Plane;
+use crate::service::tally::Tally;
 use arc_swap::ArcSwap;
 use owner::{Order, Owner};
 use shared::gost::{ChainConfig, GostConfig, LimiterConfig, ServiceConfig};
@@ -113,6 +115,7 @@ struct View {
     config: GostConfig,
     failed: BTreeMap<String, String>,
     listening: BTreeMap<String, SocketAddr>,
+    traffic: BTreeMap<String, Arc<Traffic>>,
 }
 
 impl Runtime {
@@ -158,6 +161,26 @@ impl Runtime {
     /// Where a service listens, with the real port if the system chose it.
     pub fn listening(&self, service: &str) -> Option<SocketAddr> {
         self.view.load().listening.get(service).copied()
+    }
+
+    /// What a service has carried.
+    pub fn traffic(&self, service: &str) -> Option<Arc<Traffic>> {
+        self.view.load().traffic.get(service).cloned()
+    }
+
+    /// Clients let in and refused.
+    pub fn tally(&self) -> &Arc<Tally> {
+        &self.plane.tally
+    }
+
+    /// All limiters.
+    pub fn limits(&self) -> &Limits {
+        &self.plane.limits
+    }
+
+    /// Milliseconds on the runtime's clock.
+    pub fn now_ms(&self) -> u64 {
+        self.plane.options.clock.now_ms()
     }
 
     /// Marks and counters of every chain's last hop, and how many clients were refused.

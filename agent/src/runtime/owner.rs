@@ -379,9 +379,10 @@ impl Owner {
         for (name, (_, reason)) in &self.invalid_chains {
             failed.insert(chain_key(name), reason.clone());
         }
-        let mut listening = BTreeMap::new();
+        let (mut listening, mut traffic) = (BTreeMap::new(), BTreeMap::new());
         for (name, entry) in &self.services {
             failed.extend(entry.failure().map(|reason| (service_key(name), reason.to_owned())));
+            traffic.extend(entry.built().map(|built| (name.clone(), built.service.load().traffic.clone())));
             listening.extend(entry.listening().map(|open| (name.clone(), open.local)));
         }
         let config = GostConfig {
@@ -392,7 +393,7 @@ impl Owner {
             climiters: self.plane.limits.configs(LimitKind::Connections),
             rlimiters: self.plane.limits.configs(LimitKind::Rate),
         };
-        self.view.store(Arc::new(View { config, failed, listening }));
+        self.view.store(Arc::new(View { config, failed, listening, traffic }));
     }
 }
 

@@ -78,6 +78,7 @@ impl Service {
             hash_by_target: hash_by_target(&path, &config.handler)?,
             proxy_in,
             proxy_out,
+            traffic: previous.map(|old| old.traffic.clone()).unwrap_or_default(),
             limiters: LimiterNames::of(config),
             refusals: LogGate::default(),
         })

@@ -3,6 +3,7 @@
 use super::admission::{Admitted, Denied, admit, ends};
 use super::plane::Plane;
 use super::reach::{Goal, Refusal, reach};
+use super::tally::{OpenConnection, RefusedBy};
 use super::{Forwarder, Handler, Service, Transport, proxying, udp_relay, udp_tunnel};
 use crate::net::within;
 use crate::proxy_protocol::Ends;
@@ -109,10 +110,16 @@ async fn serve_stream(
             return note_denied(service, peer, &denied, plane);
         }
     };
+    let _listed = plane.tally.accept(|| OpenConnection {
+        service: service.name.clone(),
+        client: peer,
+        since_ms: plane.options.clock.now_ms(),
+    });
     let served = async {
         let stream = admitted.limit(stream, plane);
         let mut client = Client::new(stream, peer.ip());
         client.ends = Some(ends);
+        client.count(service.traffic.clone());
         match &service.handler {
             Handler::Forward(forwarder) => forward(service, forwarder, client, plane, stop).await,
             Handler::Relay { auth, request_timeout, forwarder, bind } => {
@@ -214,6 +221,7 @@ pub(super) async fn part(client: Client, status: Status, plane: &Plane) -> io::R
 
 /// Logs that a client was refused for what it asked, or how.
 pub(super) fn note_rejected(service: &Service, reason: &dyn std::fmt::Display, plane: &Plane) {
+    plane.tally.refuse(RefusedBy::Request);
     if let Some(held_back) = service.refusals.pass(&plane.options.clock) {
         tracing::warn!(service = service.name, %reason, held_back, "client refused");
     }
@@ -221,6 +229,11 @@ pub(super) fn note_rejected(service: &Service, reason: &dyn std::fmt::Display, p
 
 /// Logs that a client was not let in.
 fn note_denied(service: &Service, peer: SocketAddr, denied: &Denied, plane: &Plane) {
+    plane.tally.refuse(match denied {
+        Denied::Header(_) => RefusedBy::ProxyHeader,
+        Denied::Connections { .. } => RefusedBy::ConnectionLimit,
+        Denied::Rate { .. } => RefusedBy::RateLimit,
+    });
     if let Some(held_back) = service.refusals.pass(&plane.options.clock) {
         tracing::warn!(service = service.name, client = %peer.ip(), reason = %denied, held_back, "client refused");
     }
@@ -231,6 +244,7 @@ pub(super) fn note(service: &Service, refusal: &Refusal, plane: &Plane) {
     if refusal.is_client_gone() {
         return;
     }
+    plane.tally.refuse(RefusedBy::NoWay);
     if service.has_chain() {
         plane.count_refused();
     }

@@ -2,6 +2,7 @@
 
 use super::connection::{self, Accepting};
 use super::plane::Plane;
+use super::tally::RefusedBy;
 use super::{Service, Transport, udp};
 use crate::datagram::listener::DatagramListener;
 use crate::net::ListenAddress;
@@ -137,10 +138,11 @@ async fn accept(listener: TcpListener, accepting: Arc<Accepting>) {
 /// Room for one more connection, if there is any.
 pub(super) fn slot(service: &Service, plane: &Plane) -> Option<OwnedSemaphorePermit> {
     let slot = plane.slots.clone().try_acquire_owned().ok();
-    if slot.is_none()
-        && let Some(held_back) = service.refusals.pass(&plane.options.clock)
-    {
-        tracing::warn!(service = service.name, held_back, "too many connections: refused");
+    if slot.is_none() {
+        plane.tally.refuse(RefusedBy::Room);
+        if let Some(held_back) = service.refusals.pass(&plane.options.clock) {
+            tracing::warn!(service = service.name, held_back, "too many connections: refused");
+        }
     }
     slot
 }

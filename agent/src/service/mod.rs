@@ -15,6 +15,7 @@ mod race;
 mod reach;
 mod sessions;
 mod socks5;
+pub mod tally;
 mod udp;
 mod udp_relay;
 mod udp_tunnel;
@@ -23,6 +24,7 @@ use crate::chain::group::Group;
 use crate::chain::probe::Probe;
 use crate::net::Interface;
 use crate::proxy_protocol::Version;
+use crate::relay::traffic::Traffic;
 use crate::transport::acceptor::Acceptor;
 use admission::LimiterNames;
 use chains::ChainGroup;
@@ -53,6 +55,8 @@ pub struct Service {
     proxy_in: bool,
     /// The target gets a PROXY header of this version.
     proxy_out: Option<Version>,
+    /// What it has carried; goes on when the service is changed.
+    pub traffic: Arc<Traffic>,
     /// What its clients are limited by.
     limiters: LimiterNames,
     /// Refusals come as often as clients do; their log lines do not.

@@ -1,5 +1,6 @@
 //! What all connections of a runtime share.
 
+use super::tally::Tally;
 use crate::clock::Clock;
 use crate::limit::Limits;
 use crate::options::RuntimeOptions;
@@ -36,6 +37,8 @@ pub struct Plane {
     pub(super) slots: Arc<Semaphore>,
     /// One permit per session of datagrams.
     pub(super) sessions: Arc<Semaphore>,
+    /// What is counted for whoever looks.
+    pub tally: Arc<Tally>,
     /// Client connections refused because no node could be used.
     refused: AtomicU64,
     /// Datagrams for which there was no room.
@@ -57,6 +60,7 @@ impl Plane {
             stop: tasks.stop,
             slots: Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))),
             sessions: Arc::new(Semaphore::new(sessions.min(Semaphore::MAX_PERMITS))),
+            tally: Arc::default(),
             refused: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
         }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on shall fail where it stands")]
 
+mod api;
 mod carry;
 mod chain_groups;
 mod coverage;

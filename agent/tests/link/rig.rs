@@ -46,7 +46,7 @@ impl Agent {
     pub(crate) fn start_with(link: LinkOptions, state: &Path) -> Self {
         let stop = CancellationToken::new();
         let task = tokio::spawn(run(
-            DaemonOptions { state_dir: state.to_owned(), link, allow_commands: false },
+            DaemonOptions { state_dir: state.to_owned(), link, allow_commands: false, api: None },
             stop.clone(),
         ));
         Self { stop, task }

@@ -75,8 +75,12 @@ async fn one_state_folder_belongs_to_one_agent() {
     let agent = Agent::start(&panel, state.path());
     let _session = panel.accept().await;
     let link = link_options("ws://127.0.0.1:9", quick());
-    let options =
-        agent::daemon::DaemonOptions { state_dir: state.path().to_owned(), link, allow_commands: false };
+    let options = agent::daemon::DaemonOptions {
+        state_dir: state.path().to_owned(),
+        link,
+        allow_commands: false,
+        api: None,
+    };
     let error = agent::daemon::run(options, Default::default()).await.unwrap_err();
     assert!(error.to_string().contains("another running agent"), "{error}");
     agent.stop().await;
