@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows the product's code; it knows how to build, check and run it.
 
+mod bench;
 mod cache;
 mod clock;
 mod commands;

@@ -97,7 +97,7 @@ pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStat
 ///
 /// All are stopped before any is killed: a process that starts another between the look at the process table and its
 /// own end would leave an orphan that nothing leads to.
-fn kill_tree(child: &mut Child) -> Result<()> {
+pub(crate) fn kill_tree(child: &mut Child) -> Result<()> {
     let mut doomed = BTreeSet::from([child.id()]);
     let mut new = doomed.clone();
     while !new.is_empty() {
@@ -112,6 +112,16 @@ fn kill_tree(child: &mut Child) -> Result<()> {
     signal("-KILL", &doomed);
     child.wait()?;
     Ok(())
+}
+
+/// A process and its descendants.
+pub(crate) fn tree(root: u32) -> BTreeSet<u32> {
+    let (mut all, mut new) = (BTreeSet::from([root]), BTreeSet::from([root]));
+    while !new.is_empty() {
+        new = children_of(&new).difference(&all).copied().collect();
+        all.extend(&new);
+    }
+    all
 }
 
 /// Sends a signal; a process that is gone by now is as good as one that got it.

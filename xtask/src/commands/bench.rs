@@ -2,11 +2,11 @@
 
 use crate::cache::Cache;
 use crate::project::Project;
-use crate::{run, site};
+use crate::{bench, run, site};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Map, Value};
 use std::fs;
-use std::path::{Path, PathBuf, absolute};
+use std::path::{PathBuf, absolute};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -15,36 +15,51 @@ pub(crate) struct Arguments {
     /// Write the results to this file; of several benchmarks as one object with their names as keys
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Runs of each product of a comparison
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    runs: usize,
+    /// Only show that the benchmark works: one short run, whose numbers mean nothing
+    #[arg(long)]
+    quick: bool,
+}
+
+/// Who has a benchmark.
+#[derive(Clone, Copy)]
+enum Home<'a> {
+    /// This program: whole products beside each other.
+    Here,
+    /// A package, as a target of `cargo bench`.
+    Package(&'a str),
 }
 
 /// Runs one benchmark or all of them, one after the other.
 pub(crate) fn run(project: &Project, arguments: &Arguments) -> Result<bool> {
-    let mut known: Vec<(&str, &str)> = project
+    let mut known: Vec<(&str, Home<'_>)> = project
         .packages()
         .iter()
-        .flat_map(|package| package.targets("bench").into_iter().map(|bench| (bench, package.name.as_str())))
+        .flat_map(|package| {
+            let home = Home::Package(&package.name);
+            package.targets("bench").into_iter().map(move |bench| (bench, home))
+        })
+        .chain(bench::NAMES.map(|bench| (bench, Home::Here)))
         .collect();
-    known.sort_unstable();
-    if known.is_empty() {
-        bail!("there are no benchmarks yet");
-    }
+    known.sort_unstable_by_key(|(bench, _)| *bench);
     let names = || known.iter().map(|(bench, _)| *bench).collect::<Vec<_>>().join(", ");
     let json = arguments.json.as_deref().map(absolute).transpose()?;
     let cache = Cache::open()?;
     site::ensure_placeholder(&project.output().join("site"))?;
 
     if let Some(name) = &arguments.name {
-        let Some((bench, package)) = known.iter().find(|(bench, _)| bench == name) else {
+        let Some((bench, home)) = known.iter().find(|(bench, _)| bench == name) else {
             bail!("there is no benchmark {name}; there are: {}", names());
         };
-        one(project, &cache, package, bench, json.as_deref())?;
-        return Ok(true);
+        return one(project, &cache, (bench, *home), json, arguments);
     }
-    let mut results = Map::new();
-    for (bench, package) in &known {
+    let (mut results, mut good) = (Map::new(), true);
+    for (bench, home) in &known {
         println!("bench: {bench}");
         let part = json.as_ref().map(|_| project.cargo_target().join(format!("bench-{bench}.json")));
-        one(project, &cache, package, bench, part.as_deref())?;
+        good &= one(project, &cache, (bench, *home), part.clone(), arguments)?;
         if let Some(part) = part {
             let text =
                 fs::read_to_string(&part).with_context(|| format!("{bench} wrote no {}", part.display()))?;
@@ -56,17 +71,32 @@ pub(crate) fn run(project: &Project, arguments: &Arguments) -> Result<bool> {
         fs::write(&json, serde_json::to_string_pretty(&Value::Object(results))?)
             .with_context(|| format!("cannot write {}", json.display()))?;
     }
-    Ok(true)
+    Ok(good)
 }
 
-fn one(project: &Project, cache: &Cache, package: &str, bench: &str, json: Option<&Path>) -> Result<()> {
+fn one(
+    project: &Project,
+    cache: &Cache,
+    (bench, home): (&str, Home<'_>),
+    json: Option<PathBuf>,
+    arguments: &Arguments,
+) -> Result<bool> {
     // Benchmarks of whole processes measure what people run: the release profile.
-    run::shown(&mut project.cargo(["build", "--release", "-p", "server", "-p", "agent"]))?;
-    let mut cargo = project.cargo(["bench", "-p", package, "--bench", bench]);
-    cargo.env("EXITPILOT_BIN_DIR", project.cargo_target().join("release"));
-    cargo.env("EXITPILOT_PEERS_DIR", cache.peers());
-    if let Some(json) = json {
-        cargo.arg("--").arg("--json").arg(json);
+    match home {
+        Home::Here => {
+            run::shown(&mut project.cargo(["build", "--release", "-p", "agent"]))?;
+            let runs = if arguments.quick { 1 } else { arguments.runs.max(1) };
+            bench::run(project, cache, bench, bench::Options { runs, quick: arguments.quick, json })
+        }
+        Home::Package(package) => {
+            run::shown(&mut project.cargo(["build", "--release", "-p", "server", "-p", "agent"]))?;
+            let mut cargo = project.cargo(["bench", "-p", package, "--bench", bench]);
+            cargo.env("EXITPILOT_BIN_DIR", project.cargo_target().join("release"));
+            cargo.env("EXITPILOT_PEERS_DIR", cache.peers());
+            if let Some(json) = json {
+                cargo.arg("--").arg("--json").arg(json);
+            }
+            run::shown(&mut cargo).map(|()| true)
+        }
     }
-    run::shown(&mut cargo)
 }
