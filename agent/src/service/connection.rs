@@ -40,7 +40,7 @@ pub(super) async fn serve(accepting: &Accepting, mut tcp: TcpStream, peer: Socke
     let service = accepting.service.load_full();
     // Otherwise the listener closes in this moment: the service listens for datagrams now.
     let Transport::Streams(transport) = &service.transport else { return crate::net::reset_on_close(&tcp) };
-    crate::net::tune(&tcp);
+    crate::net::tune_accepted(&tcp);
     let ends = tokio::select! {
         ends = ends(&service, &mut tcp, peer, plane) => ends,
         () = stop.cancelled() => return,
@@ -58,13 +58,16 @@ pub(super) async fn serve(accepting: &Accepting, mut tcp: TcpStream, peer: Socke
         }
     };
     let tasks = Tasks { tracker: plane.tracker.clone(), stop: stop.clone() };
+    // Boxed, as all that ends before payload flows or that few connections need: the rest of a connection's state stays
+    // in memory for as long as it is open.
+    let arriving = Box::pin(transport.accept(Stream::Tcp(tcp), &plane.options, &tasks));
     let accepted = tokio::select! {
-        accepted = transport.accept(Stream::Tcp(tcp), &plane.options, &tasks) => accepted,
+        accepted = arriving => accepted,
         () = stop.cancelled() => return,
     };
     match accepted {
         Ok(Accepted::One(stream)) => serve_stream(&service, (stream, admitted), ends, plane, stop).await,
-        Ok(Accepted::Many(streams)) => serve_streams(accepting, streams, ends).await,
+        Ok(Accepted::Many(streams)) => Box::pin(serve_streams(accepting, streams, ends)).await,
         Err(error) => tracing::debug!(service = service.name, %peer, %error, "connection ended"),
     }
 }
@@ -127,7 +130,7 @@ async fn serve_stream(
                 let handler = (auth.as_ref(), deadline, forwarder.as_ref(), *bind);
                 relay(service, handler, client, plane, stop).await
             }
-            Handler::Proxy(proxy) => proxying::serve(service, proxy, client, plane, stop).await,
+            Handler::Proxy(proxy) => Box::pin(proxying::serve(service, proxy, client, plane, stop)).await,
         }
     };
     let outcome = tokio::select! {
@@ -148,7 +151,7 @@ async fn forward(
     plane: &Plane,
     stop: &CancellationToken,
 ) -> io::Result<()> {
-    match reach(service, Goal::Fixed(forwarder), &mut client, plane).await {
+    match Box::pin(reach(service, Goal::Fixed(forwarder), &mut client, plane)).await {
         Ok(through) => {
             let _open = through.open;
             client.pump(through.stream, stop).await
@@ -199,9 +202,9 @@ async fn relay(
         (None, None) => return part(client, Status::BadRequest, plane).await,
     };
     if request.udp {
-        return udp_relay::serve(service, goal, client, plane, stop).await;
+        return Box::pin(udp_relay::serve(service, goal, client, plane, stop)).await;
     }
-    match reach(service, goal, &mut client, plane).await {
+    match Box::pin(reach(service, goal, &mut client, plane)).await {
         Ok(through) => {
             let _open = through.open;
             within(plane.options.deadlines.handshake, answer(client.stream(), Status::Ok)).await?;

@@ -15,7 +15,10 @@ const THREADS: usize = 4;
 const DATAGRAM_BYTES: usize = 512;
 /// An answer that has not come by then is lost; the loopback needs microseconds.
 const LATE: Duration = Duration::from_millis(100);
-const SCENARIO: &str = "echo, 1000 sessions, one datagram of each on the way";
+/// Datagrams of one thread on the way at the same time: with all sessions at once, what is measured is the size of the
+/// target's receive buffer.
+const ON_THE_WAY: usize = 16;
+const SCENARIO: &str = "echo, 1000 sessions, 64 datagrams on the way";
 const RATE: Measure = Measure { order: 0, name: "datagrams answered", unit: "1/s", more_is_better: true };
 const LOSS: Measure = Measure { order: 1, name: "datagrams lost", unit: "%", more_is_better: false };
 const COST: Measure = Measure { order: 2, name: "processor per answer", unit: "µs", more_is_better: false };
@@ -83,7 +86,7 @@ fn measure(
     Ok(())
 }
 
-/// Each session sends one datagram, then each waits for its answer, again and again; returns how many were sent and
+/// Group after group of sessions: each of a group sends one datagram, then each waits for its answer; returns how many were sent and
 /// how many came back.
 fn clients(entry: SocketAddr, sessions: usize, time: Duration) -> Result<(usize, usize)> {
     let mut sockets = Vec::new();
@@ -98,16 +101,18 @@ fn clients(entry: SocketAddr, sessions: usize, time: Duration) -> Result<(usize,
     while start.elapsed() < time {
         round += 1;
         datagram[..8].copy_from_slice(&round.to_le_bytes());
-        for socket in &sockets {
-            socket.send(&datagram)?;
-            sent += 1;
-        }
-        for socket in &sockets {
-            // Late answers of earlier rounds are no answers to this one.
-            while let Ok(bytes) = socket.recv(&mut answer) {
-                if bytes == DATAGRAM_BYTES && answer[..8] == datagram[..8] {
-                    answered += 1;
-                    break;
+        for group in sockets.chunks(ON_THE_WAY) {
+            for socket in group {
+                socket.send(&datagram)?;
+                sent += 1;
+            }
+            for socket in group {
+                // Late answers of earlier rounds are no answers to this one.
+                while let Ok(bytes) = socket.recv(&mut answer) {
+                    if bytes == DATAGRAM_BYTES && answer[..8] == datagram[..8] {
+                        answered += 1;
+                        break;
+                    }
                 }
             }
         }
