@@ -35,6 +35,8 @@ pub(crate) struct Options {
     pub(crate) runs: usize,
     /// As short as still shows that everything works; the numbers mean nothing.
     pub(crate) quick: bool,
+    /// Without other products.
+    pub(crate) alone: bool,
     /// Where the results go.
     pub(crate) json: Option<PathBuf>,
 }
@@ -65,9 +67,12 @@ impl Settings {
 
 /// Runs one of [`NAMES`] with the release build of the agent, which must be there.
 pub(crate) fn run(project: &Project, cache: &Cache, name: &str, options: Options) -> Result<bool> {
-    let Options { runs, quick, json } = options;
+    let Options { runs, quick, alone, json } = options;
     let dir = project.cargo_target().join("bench-files").join(name);
-    let products = Products::find(project, cache)?;
+    let mut products = Products::find(project, cache)?;
+    if alone {
+        products.there.retain(Product::is_ours);
+    }
     let settings = Settings { runs, quick, json, products, dir, files: raise_file_limit() };
     let outcome = match name {
         "idle" => idle::run(&settings),
@@ -82,7 +87,7 @@ pub(crate) fn run(project: &Project, cache: &Cache, name: &str, options: Options
 /// The products, forwards and backwards in turn.
 fn in_turn(products: &Products, run: usize) -> impl Iterator<Item = &Product> {
     let count = products.there.len();
-    (0..count).map(move |i| &products.there[if run % 2 == 0 { i } else { count - 1 - i }])
+    (0..count).map(move |i| &products.there[if run.is_multiple_of(2) { i } else { count - 1 - i }])
 }
 
 /// Raises the limit on open files for this process and those it starts, as far as the system lets it; returns it.

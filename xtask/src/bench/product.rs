@@ -11,6 +11,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The name of the project's own product.
+pub(super) const OURS: &str = "ExitPilot";
+
 /// What a product does between a client and a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
@@ -54,12 +57,8 @@ impl Products {
     /// Looks for them.
     pub(super) fn find(project: &Project, cache: &Cache) -> Result<Self> {
         let agent = project.cargo_target().join("release/exitpilot-agent");
-        let ours = Product {
-            name: "ExitPilot",
-            version: version(&agent, "--version"),
-            kind: Kind::Gost,
-            program: agent,
-        };
+        let ours =
+            Product { name: OURS, version: version(&agent, "--version"), kind: Kind::Gost, program: agent };
         let mut products = Self { there: vec![ours], missing: Vec::new() };
         let known = [
             ("GOST", "gost", Kind::Gost, "-V"),
@@ -108,7 +107,7 @@ pub(super) struct Started {
 impl Product {
     /// Whether this is the project's own.
     pub(super) fn is_ours(&self) -> bool {
-        self.name == "ExitPilot"
+        self.name == OURS
     }
 
     /// Whether its TLS works without files.

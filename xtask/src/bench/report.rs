@@ -1,7 +1,7 @@
 //! Collects what was measured, prints it, writes it.
 
 use super::numbers::Spread;
-use super::product::Products;
+use super::product::{OURS, Products};
 use super::{Settings, machine};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -31,6 +31,7 @@ pub(super) struct Report {
     /// (scenario, measure) → product → run → value.
     values: BTreeMap<(&'static str, Measure), Series>,
     failures: Vec<String>,
+    ours_failed: bool,
 }
 
 impl Report {
@@ -43,6 +44,7 @@ impl Report {
             missing: products.missing.clone(),
             values: BTreeMap::new(),
             failures: Vec::new(),
+            ours_failed: false,
         }
     }
 
@@ -59,12 +61,13 @@ impl Report {
     pub(super) fn fail(&mut self, (scenario, product): (&'static str, &'static str), error: &anyhow::Error) {
         let failure = format!("{scenario}, {product}: {error:#}");
         println!("bench: {failure}");
+        self.ours_failed |= product == OURS;
         if !self.failures.contains(&failure) {
             self.failures.push(failure);
         }
     }
 
-    /// Prints the tables, writes the file if one is wanted; says whether our product has at least one number.
+    /// Prints the tables, writes the file if one is wanted; says whether all runs of our product gave numbers.
     pub(super) fn finish(mut self, json: Option<&Path>) -> Result<bool> {
         self.head["loadAfter"] = machine::load().into();
         println!("\n{}: {} runs, products in turn; {}", self.benchmark, self.runs, self.head);
@@ -97,7 +100,7 @@ impl Report {
             fs::write(json, serde_json::to_string_pretty(&self.json())?)
                 .with_context(|| format!("cannot write {}", json.display()))?;
         }
-        Ok(self.values.values().any(|series| series.contains_key("ExitPilot")))
+        Ok(!self.ours_failed)
     }
 
     fn json(&self) -> Value {
@@ -125,10 +128,10 @@ impl Report {
 
 /// Ours to theirs, run by run: both were measured within the same seconds.
 fn ratio(series: &Series, product: &str) -> Option<Spread> {
-    if product == "ExitPilot" {
+    if product == OURS {
         return None;
     }
-    let (ours, theirs) = (series.get("ExitPilot")?, series.get(product)?);
+    let (ours, theirs) = (series.get(OURS)?, series.get(product)?);
     let pairs = theirs.iter().filter_map(|(run, theirs)| Some(ours.get(run)? / theirs));
     Spread::of(&pairs.filter(|ratio| ratio.is_finite()).collect::<Vec<_>>())
 }

@@ -74,6 +74,26 @@ pub(crate) fn run(project: &Project, arguments: &Arguments) -> Result<bool> {
     Ok(good)
 }
 
+/// Shows that the comparisons work: each runs once, shortly, without other products, and writes its results. The release
+/// build of the agent must be there.
+pub(crate) fn smoke(project: &Project) -> Result<bool> {
+    let cache = Cache::open()?;
+    let mut good = true;
+    for name in bench::NAMES {
+        let json = project.cargo_target().join(format!("bench-{name}.json"));
+        let options = bench::Options { runs: 1, quick: true, alone: true, json: Some(json.clone()) };
+        good &= bench::run(project, &cache, name, options)?;
+        let written: Value = serde_json::from_str(&fs::read_to_string(&json)?)?;
+        let results = written["results"].as_array().map_or(0, Vec::len);
+        if results == 0 {
+            println!("bench: {name} has no results");
+            good = false;
+        }
+        fs::remove_file(&json)?;
+    }
+    Ok(good)
+}
+
 fn one(
     project: &Project,
     cache: &Cache,
@@ -86,7 +106,12 @@ fn one(
         Home::Here => {
             run::shown(&mut project.cargo(["build", "--release", "-p", "agent"]))?;
             let runs = if arguments.quick { 1 } else { arguments.runs.max(1) };
-            bench::run(project, cache, bench, bench::Options { runs, quick: arguments.quick, json })
+            bench::run(
+                project,
+                cache,
+                bench,
+                bench::Options { runs, quick: arguments.quick, alone: false, json },
+            )
         }
         Home::Package(package) => {
             run::shown(&mut project.cargo(["build", "--release", "-p", "server", "-p", "agent"]))?;

@@ -1,6 +1,6 @@
 //! `cargo xtask ci`.
 
-use super::{build, test, tidy};
+use super::{bench, build, test, tidy};
 use crate::cache::{Cache, find_program};
 use crate::project::Project;
 use crate::setup::{self, Part};
@@ -43,6 +43,7 @@ pub(crate) fn run(project: &Project) -> Result<bool> {
     });
     steps.run("test", || test::run(project, &test::Arguments::default()));
     steps.run("build", || build::run(project));
+    steps.run("benchmarks work", || bench::smoke(project));
     steps.report(start.elapsed());
     Ok(steps.all_good())
 }
