@@ -29,8 +29,9 @@ pub(super) fn run(settings: &Settings) -> Result<bool> {
         );
     }
     let mut report = Report::new("idle", settings, &settings.products);
-    for (scenario, way) in SCENARIOS {
+    for (scenario, way) in SCENARIOS.into_iter().filter(|(scenario, _)| settings.wants(scenario)) {
         for run in 0..settings.runs {
+            println!("bench: {scenario}, run {} of {}", run + 1, settings.runs);
             for product in in_turn(&settings.products, run).filter(|product| product.does(way)) {
                 match measure(settings, way, product, connections) {
                     Ok((bytes, open)) => {

@@ -35,6 +35,8 @@ pub(crate) struct Options {
     pub(crate) runs: usize,
     /// As short as still shows that everything works; the numbers mean nothing.
     pub(crate) quick: bool,
+    /// Only scenarios whose names hold this.
+    pub(crate) only: Option<String>,
     /// Without other products.
     pub(crate) alone: bool,
     /// Where the results go.
@@ -44,6 +46,7 @@ pub(crate) struct Options {
 struct Settings {
     runs: usize,
     quick: bool,
+    only: Option<String>,
     json: Option<PathBuf>,
     products: Products,
     dir: PathBuf,
@@ -59,6 +62,11 @@ impl Settings {
         Ok(dir)
     }
 
+    /// Whether a scenario is wanted.
+    fn wants(&self, scenario: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| scenario.contains(only))
+    }
+
     /// Connections that one process can relay, and this one be both ends of.
     fn most_connections(&self) -> usize {
         self.files.saturating_sub(OTHER_FILES) / 2
@@ -67,13 +75,13 @@ impl Settings {
 
 /// Runs one of [`NAMES`] with the release build of the agent, which must be there.
 pub(crate) fn run(project: &Project, cache: &Cache, name: &str, options: Options) -> Result<bool> {
-    let Options { runs, quick, alone, json } = options;
+    let Options { runs, quick, only, alone, json } = options;
     let dir = project.cargo_target().join("bench-files").join(name);
     let mut products = Products::find(project, cache)?;
     if alone {
         products.there.retain(Product::is_ours);
     }
-    let settings = Settings { runs, quick, json, products, dir, files: raise_file_limit() };
+    let settings = Settings { runs, quick, only, json, products, dir, files: raise_file_limit() };
     let outcome = match name {
         "idle" => idle::run(&settings),
         "relay" => relay::run(&settings),

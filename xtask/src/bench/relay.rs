@@ -4,7 +4,7 @@ use super::load::{self, Target};
 use super::product::{Product, Way, certificate};
 use super::report::{Measure, Report};
 use super::{Settings, in_turn};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use std::fs;
 use std::time::Duration;
 
@@ -33,8 +33,9 @@ const FAILED: Measure = less(8, "failed connections", "");
 pub(super) fn run(settings: &Settings) -> Result<bool> {
     let mut report = Report::new("relay", settings, &settings.products);
     let (sink, answering) = (Target::sink()?, Target::answering()?);
-    for (scenario, way) in SCENARIOS {
+    for (scenario, way) in SCENARIOS.into_iter().filter(|(scenario, _)| settings.wants(scenario)) {
         for run in 0..settings.runs {
+            println!("bench: {scenario}, run {} of {}", run + 1, settings.runs);
             for product in in_turn(&settings.products, run).filter(|product| product.does(way)) {
                 if let Err(error) =
                     measure(settings, (scenario, way, run), product, (&sink, &answering), &mut report)
@@ -54,7 +55,7 @@ fn measure(
     (sink, answering): (&Target, &Target),
     report: &mut Report,
 ) -> Result<()> {
-    let time = if settings.quick { Duration::from_millis(200) } else { Duration::from_millis(1500) };
+    let time = if settings.quick { Duration::from_millis(200) } else { Duration::from_secs(1) };
     let dir = settings.folder(product.name)?;
     if way == Way::Tls && !product.makes_certificates() {
         certificate(&dir)?;
@@ -65,6 +66,7 @@ fn measure(
         let mut cpu = Vec::new();
         let mark = || cpu.push(started.running.cpu_seconds());
         let per_second = load::throughput((started.entry, sink), connections, time, mark)?;
+        ensure!(per_second > 0.0, "nothing arrived on {connections} connections");
         report.add(place, speed, per_second / 1e6);
         let used = cpu.last().unwrap_or(&0.0) - cpu.first().unwrap_or(&0.0);
         report.add(place, cost, used / (per_second * time.as_secs_f64() / 1e9));

@@ -18,6 +18,9 @@ pub(crate) struct Arguments {
     /// Runs of each product of a comparison
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: usize,
+    /// Only those scenarios of a comparison whose names hold this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
     /// Only show that the benchmark works: one short run, whose numbers mean nothing
     #[arg(long)]
     quick: bool,
@@ -81,7 +84,8 @@ pub(crate) fn smoke(project: &Project) -> Result<bool> {
     let mut good = true;
     for name in bench::NAMES {
         let json = project.cargo_target().join(format!("bench-{name}.json"));
-        let options = bench::Options { runs: 1, quick: true, alone: true, json: Some(json.clone()) };
+        let options =
+            bench::Options { runs: 1, quick: true, only: None, alone: true, json: Some(json.clone()) };
         good &= bench::run(project, &cache, name, options)?;
         let written: Value = serde_json::from_str(&fs::read_to_string(&json)?)?;
         let results = written["results"].as_array().map_or(0, Vec::len);
@@ -105,13 +109,9 @@ fn one(
     match home {
         Home::Here => {
             run::shown(&mut project.cargo(["build", "--release", "-p", "agent"]))?;
+            let (quick, only) = (arguments.quick, arguments.only.clone());
             let runs = if arguments.quick { 1 } else { arguments.runs.max(1) };
-            bench::run(
-                project,
-                cache,
-                bench,
-                bench::Options { runs, quick: arguments.quick, alone: false, json },
-            )
+            bench::run(project, cache, bench, bench::Options { runs, quick, only, alone: false, json })
         }
         Home::Package(package) => {
             run::shown(&mut project.cargo(["build", "--release", "-p", "server", "-p", "agent"]))?;
