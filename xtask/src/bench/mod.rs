@@ -67,9 +67,10 @@ impl Settings {
         self.only.as_deref().is_none_or(|only| scenario.contains(only))
     }
 
-    /// Connections that one process can relay, and this one be both ends of.
+    /// Connections that one process can relay, and this one be both ends of. The agent admits fewer than two files each
+    /// would allow, since some need a third.
     fn most_connections(&self) -> usize {
-        self.files.saturating_sub(OTHER_FILES) / 2
+        self.files.saturating_sub(OTHER_FILES) / 3
     }
 }
 
