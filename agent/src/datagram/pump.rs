@@ -12,6 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 
+/// How long a stream of datagrams may stand still before it counts as dead.
+pub const STILL: Duration = Duration::from_secs(30);
 /// The largest payload the length field of UDP has room for.
 const LARGEST: usize = 65_535;
 /// How long a datagram waits for room in a socket.
@@ -115,8 +117,7 @@ pub async fn inbox_to_frames(inbox: &Inbox, stream: &mut (impl AsyncWrite + Unpi
     let mut frames = Vec::new();
     loop {
         inbox.take(&mut frames).await;
-        stream.write_all(&frames).await?;
-        stream.flush().await?;
+        write(&frames, stream).await?;
         frames.clear();
     }
 }
@@ -130,10 +131,22 @@ pub async fn peer_to_frames(peer: &Peer, stream: &mut (impl AsyncWrite + Unpin))
             frame::push(&mut frames, datagram);
             frames.len() < BATCH_BYTES
         })?;
-        stream.write_all(&frames).await?;
-        stream.flush().await?;
+        write(&frames, stream).await?;
         frames.clear();
     }
+}
+
+/// Writes frames; fails when nothing moves for [`STILL`].
+async fn write(frames: &[u8], stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+    let mut rest = frames;
+    while !rest.is_empty() {
+        let written = within(STILL, stream.write(rest)).await?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        rest = &rest[written..];
+    }
+    within(STILL, stream.flush()).await
 }
 
 /// From a target to wherever. `seen` is told after every batch how many were handed over.

@@ -13,6 +13,7 @@ pub mod plane;
 mod proxying;
 mod race;
 mod reach;
+mod session;
 mod sessions;
 mod socks5;
 pub mod tally;

@@ -114,7 +114,7 @@ fn batch(
             // Otherwise the service is becoming one for connections in this moment.
             let Transport::Udp(options) = service.transport else { return None };
             let to = listener.answers(client);
-            let key = client.addr.ip().into();
+            let key = client.addr.ip().to_canonical().into();
             Some(Beginning { service, options, target: None, client: key, is_client: true, to })
         });
     }

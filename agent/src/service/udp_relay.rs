@@ -6,18 +6,14 @@ use super::plane::Plane;
 use super::reach::{DatagramWay, Goal, reach_for_datagrams};
 use crate::chain::asking::Asking;
 use crate::datagram::frame::FrameReader;
-use crate::datagram::pump::{Peer, frames_to, peer_to_frames};
+use crate::datagram::pump::{Peer, STILL, frames_to, peer_to_frames};
 use crate::datagram::socket::give_up_after;
 use crate::net::within;
 use crate::relay::pump::Client;
 use crate::relay::server::answer;
 use crate::relay::wire::Status;
 use std::io;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// How long a stream of datagrams may stand still before it counts as dead.
-pub(super) const STILL: Duration = Duration::from_secs(30);
 
 /// Serves a relay client that asked for datagrams, until it ends its connection. Silence ends nothing: how long a
 /// session lasts is decided where it began.

@@ -4,9 +4,8 @@
 use super::Service;
 use super::plane::Plane;
 use super::sessions::{Beginning, SessionOptions, Sessions};
-use super::udp_relay::STILL;
 use crate::datagram::inbox::{Inbox, InboxLimits};
-use crate::datagram::pump::{Deliver, inbox_to_frames};
+use crate::datagram::pump::{Deliver, STILL, inbox_to_frames};
 use crate::datagram::socket::give_up_after;
 use crate::net::within;
 use crate::relay::pump::Client;
