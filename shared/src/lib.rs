@@ -10,6 +10,7 @@ pub mod field;
 pub mod gost;
 pub mod ids;
 pub mod link;
+pub mod policy;
 pub mod strategy;
 pub mod testid;
 pub mod topology;

@@ -1,0 +1,166 @@
+//! The syntax in which policies are written: `name`, or `name(value, key=value, …)`.
+
+use std::fmt;
+
+/// Longer texts are refused: no policy needs it, and the text comes from outside.
+const MAX_BYTES: usize = 2000;
+
+/// Why a text is no policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// Where, in characters from the start (0 = the first).
+    pub at: usize,
+    /// What would have been right there.
+    pub expected: String,
+    /// What is there instead; empty at the end of the text.
+    pub found: String,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at character {}: expected {}, ", self.at + 1, self.expected)?;
+        if self.found.is_empty() {
+            f.write_str("but the text ends")
+        } else {
+            write!(f, "found `{}`", self.found)
+        }
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// A word with its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Word {
+    pub(super) at: usize,
+    pub(super) text: String,
+}
+
+impl Word {
+    pub(super) fn expected(&self, what: impl Into<String>) -> ParseError {
+        ParseError { at: self.at, expected: what.into(), found: self.text.clone() }
+    }
+}
+
+/// One argument of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Argument {
+    pub(super) key: Option<Word>,
+    pub(super) value: Word,
+}
+
+/// `name(arguments)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) name: Word,
+    pub(super) arguments: Vec<Argument>,
+}
+
+/// Reads one call and nothing after it.
+pub(super) fn call(text: &str) -> Result<Call, ParseError> {
+    if text.len() > MAX_BYTES {
+        let expected = format!("at most {MAX_BYTES} bytes");
+        return Err(ParseError { at: 0, expected, found: format!("{} bytes", text.len()) });
+    }
+    let mut reader = Reader { chars: text.chars().collect(), at: 0 };
+    let call = reader.call()?;
+    match reader.peek() {
+        None => Ok(call),
+        Some(_) => Err(reader.wrong("the end of the text")),
+    }
+}
+
+struct Reader {
+    chars: Vec<char>,
+    at: usize,
+}
+
+impl Reader {
+    fn call(&mut self) -> Result<Call, ParseError> {
+        let name = self.bare("a strategy's name")?;
+        let mut arguments = Vec::new();
+        if self.peek() == Some('(') {
+            self.at += 1;
+            if self.peek() == Some(')') {
+                self.at += 1;
+                return Ok(Call { name, arguments });
+            }
+            loop {
+                arguments.push(self.argument()?);
+                match self.peek() {
+                    Some(',') => self.at += 1,
+                    Some(')') => break self.at += 1,
+                    _ => return Err(self.wrong("`,` or `)`")),
+                }
+            }
+        }
+        Ok(Call { name, arguments })
+    }
+
+    fn argument(&mut self) -> Result<Argument, ParseError> {
+        let first = self.value()?;
+        if self.peek() != Some('=') {
+            return Ok(Argument { key: None, value: first });
+        }
+        self.at += 1;
+        Ok(Argument { key: Some(first), value: self.value()? })
+    }
+
+    fn value(&mut self) -> Result<Word, ParseError> {
+        if self.peek() != Some('"') {
+            return self.bare("a value");
+        }
+        let at = self.at;
+        self.at += 1;
+        let mut text = String::new();
+        loop {
+            match self.chars.get(self.at) {
+                Some('"') => break self.at += 1,
+                Some('\\') if matches!(self.chars.get(self.at + 1), Some('"' | '\\')) => {
+                    text.push(self.chars[self.at + 1]);
+                    self.at += 2;
+                }
+                Some(c) => {
+                    text.push(*c);
+                    self.at += 1;
+                }
+                None => return Err(self.wrong("`\"` at the end of the quoted value")),
+            }
+        }
+        Ok(Word { at, text })
+    }
+
+    fn bare(&mut self, what: &str) -> Result<Word, ParseError> {
+        self.peek();
+        let at = self.at;
+        let ends = |c: &char| c.is_whitespace() || matches!(c, '(' | ')' | ',' | '=' | '"');
+        let text: String = self.chars[at..].iter().take_while(|c| !ends(c)).collect();
+        if text.is_empty() {
+            return Err(self.wrong(what));
+        }
+        self.at += text.chars().count();
+        Ok(Word { at, text })
+    }
+
+    /// The next character that is no space.
+    fn peek(&mut self) -> Option<char> {
+        while self.chars.get(self.at).is_some_and(|c| c.is_whitespace()) {
+            self.at += 1;
+        }
+        self.chars.get(self.at).copied()
+    }
+
+    fn wrong(&mut self, expected: &str) -> ParseError {
+        let found = self.peek().map(String::from).unwrap_or_default();
+        ParseError { at: self.at, expected: expected.to_owned(), found }
+    }
+}
+
+/// A value as it is to be written: quoted where a bare one would be read otherwise.
+pub(super) fn quoted(text: &str) -> String {
+    let bare = |c: char| !c.is_whitespace() && !matches!(c, '(' | ')' | ',' | '=' | '"' | '\\');
+    if !text.is_empty() && text.chars().all(bare) {
+        return text.to_owned();
+    }
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
