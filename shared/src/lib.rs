@@ -11,6 +11,7 @@ pub mod gost;
 pub mod ids;
 pub mod link;
 pub mod policy;
+pub mod replay;
 pub mod strategy;
 pub mod testid;
 pub mod topology;

@@ -148,7 +148,9 @@ fn stories_of_every_reason() {
             }
         }
     }
-    assert_eq!(told, Reason::CODES.into_iter().collect());
+    // The reasons that only the adaptive rules give are told in tests/replay.rs.
+    let adaptive = ["suspect", "held", "owner_line", "target_failed"];
+    assert_eq!(told, Reason::CODES.into_iter().filter(|code| !adaptive.contains(code)).collect());
 }
 
 /// Plays one round, checks it, and says which reasons were seen.

@@ -274,13 +274,8 @@ mod tests {
             ..NodeInput::default()
         };
         assert_eq!(check(validate_node(&node)).len(), 7);
-        let settings = Settings {
-            confirmations: 0,
-            probe_target: "x".into(),
-            decision_rules: shared::best_exit::DecisionRules::Adaptive,
-            ..Settings::default()
-        };
-        assert_eq!(check(settings.validate()).len(), 3);
+        let settings = Settings { confirmations: 0, probe_target: "x".into(), ..Settings::default() };
+        assert_eq!(check(settings.validate()).len(), 2);
         for error in [
             AddressError::NotHostPort,
             AddressError::HostMissing,

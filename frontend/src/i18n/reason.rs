@@ -2,7 +2,7 @@
 
 use super::{Lang, Text, texts};
 use crate::format;
-use shared::best_exit::Reason;
+use shared::best_exit::{LegName, Reason, Trigger, Why};
 use shared::ids::NodeId;
 
 texts! {
@@ -26,6 +26,18 @@ texts! {
     SWITCHED_FIRST = "已选用 {to}。", "{to} was put in front.";
     APPLY_FAILED = "切换到 {exit} 时下发失败：{error}", "{exit} could not be put in front: {error}";
 
+    SUSPECT = "{exit} 本轮全部失败（{leg}），再看下一轮。", "A whole round of {exit} failed ({leg}); the next one tells.";
+    HELD = "{exit} 更好，但样本还不够：{samples} / {needed}。", "{exit} is better, but too little is known of it: {samples} of {needed} samples.";
+    OWNER_LINE = "所有出口同时失败：是链路持有节点自己的线路，保持不变。", "All exits failed at once: it is the owner's own line, so nothing is changed.";
+    TARGET_FAILED = "探测目标对所有出口都失败，保持不变。", "The probe target failed for every exit, so nothing is changed.";
+    LEG_A = "持有节点到出口", "owner to exit";
+    LEG_B = "出口到目标", "exit to target";
+    WHY_DOWN = "{said}原因：{leg} 不通。", "{said} {leg} does not work.";
+    WHY_STEP = "{said}原因：{leg} 延迟连续 {rounds} 轮升高，需要 {need}。", "{said} The latency of {leg} rose for {rounds} rounds; {need} were needed.";
+    WHY_LOSS = "{said}原因：{leg} 丢包增多（{rounds} 轮），需要 {need}。", "{said} {leg} loses more than before, over {rounds} rounds; {need} were needed.";
+    WHY_WINDOW = "{said}主要是 {leg}（{rounds} 轮平均），需要 {need}。", "{said} Mostly {leg}, over {rounds} rounds; {need} were needed.";
+    WHY_UNMEASURED = "{said}原因：{leg} 长时间没有测量。", "{said} {leg} has not been measured for long.";
+
     SHORT_NO_DECISION = "等待探测", "no decision yet";
     SHORT_SINGLE_EXIT = "单一出口", "single exit";
     SHORT_INCOMPLETE = "不完整", "incomplete";
@@ -42,6 +54,10 @@ texts! {
     SHORT_PIN_FAILED = "固定出口失败", "pinned exit fails";
     SHORT_SWITCHED = "已切换", "switched";
     SHORT_APPLY_FAILED = "下发失败", "push failed";
+    SHORT_SUSPECT = "可疑", "suspect";
+    SHORT_HELD = "样本不足", "not known enough";
+    SHORT_OWNER_LINE = "持有节点线路故障", "owner's line";
+    SHORT_TARGET_FAILED = "探测目标故障", "target failed";
     SHORT_UNKNOWN = "未知", "unknown";
 }
 
@@ -87,22 +103,61 @@ pub fn sentence_at(reason: &Reason, lang: Lang, name: &dyn Fn(NodeId) -> String,
             let others = sentence_at(among_others, lang, name, elapsed_ms);
             fill_owned(PIN_FAILED, lang, &[("exit", name(*exit)), ("others", others)])
         }
+        Reason::Suspect { exit, leg } => {
+            fill_owned(SUSPECT, lang, &[("exit", name(*exit)), ("leg", leg_words(*leg).say(lang).to_owned())])
+        }
+        Reason::Held { exit, samples, needed } => {
+            let values =
+                [("exit", name(*exit)), ("samples", samples.to_string()), ("needed", needed.to_string())];
+            fill_owned(HELD, lang, &values)
+        }
+        Reason::OwnerLine => OWNER_LINE.say(lang).into(),
+        Reason::TargetFailed => TARGET_FAILED.say(lang).into(),
+        Reason::Switched { from, to, advantage_ms, why: Some(why) } => {
+            let plain = Reason::Switched { from: *from, to: *to, advantage_ms: *advantage_ms, why: None };
+            explained(sentence_at(&plain, lang, name, elapsed_ms), why, lang)
+        }
         Reason::Switched { from: None, to, .. } => fill_owned(SWITCHED_FIRST, lang, &[("to", name(*to))]),
         // A pin switches to a worse exit too.
-        Reason::Switched { from: Some(from), to, advantage_ms: Some(ms) } if *ms <= 0.0 => {
+        Reason::Switched { from: Some(from), to, advantage_ms: Some(ms), .. } if *ms <= 0.0 => {
             fill_owned(SWITCHED_ANYHOW, lang, &[("from", name(*from)), ("to", name(*to))])
         }
-        Reason::Switched { from: Some(from), to, advantage_ms: Some(ms) } => {
+        Reason::Switched { from: Some(from), to, advantage_ms: Some(ms), .. } => {
             let values = [("from", name(*from)), ("to", name(*to)), ("advantage", format::ms(*ms))];
             fill_owned(SWITCHED_BETTER, lang, &values)
         }
-        Reason::Switched { from: Some(from), to, advantage_ms: None } => {
+        Reason::Switched { from: Some(from), to, advantage_ms: None, .. } => {
             fill_owned(SWITCHED_FAILED, lang, &[("from", name(*from)), ("to", name(*to))])
         }
         Reason::ApplyFailed { exit, error } => {
             fill_owned(APPLY_FAILED, lang, &[("exit", name(*exit)), ("error", error.clone())])
         }
     }
+}
+
+fn leg_words(leg: LegName) -> Text {
+    match leg {
+        LegName::A => LEG_A,
+        LegName::B => LEG_B,
+    }
+}
+
+/// The sentence of a switch with what the adaptive rules saw.
+fn explained(said: String, why: &Why, lang: Lang) -> String {
+    let text = match why.trigger {
+        Trigger::Down => WHY_DOWN,
+        Trigger::Step => WHY_STEP,
+        Trigger::Loss => WHY_LOSS,
+        Trigger::Window => WHY_WINDOW,
+        Trigger::Unmeasured => WHY_UNMEASURED,
+    };
+    let values = [
+        ("said", said),
+        ("leg", leg_words(why.leg).say(lang).to_owned()),
+        ("rounds", why.rounds.to_string()),
+        ("need", format::ms(why.need_ms.unwrap_or(0.0))),
+    ];
+    fill_owned(text, lang, &values)
 }
 
 fn fill_owned(text: Text, lang: Lang, values: &[(&str, String)]) -> String {
@@ -129,6 +184,10 @@ pub fn short(code: &str) -> Text {
         "pin_failed" => SHORT_PIN_FAILED,
         "switched" => SHORT_SWITCHED,
         "apply_failed" => SHORT_APPLY_FAILED,
+        "suspect" => SHORT_SUSPECT,
+        "held" => SHORT_HELD,
+        "owner_line" => SHORT_OWNER_LINE,
+        "target_failed" => SHORT_TARGET_FAILED,
         _ => SHORT_UNKNOWN,
     }
 }
@@ -155,9 +214,19 @@ mod tests {
             Reason::ApplyRetryWait { exit, remaining_ms: 9000 },
             Reason::Pinned { exit },
             Reason::PinFailed { exit, among_others: Box::new(Reason::CurrentIsBest) },
-            Reason::Switched { from: Some(NodeId(30)), to: exit, advantage_ms: Some(55.0) },
-            Reason::Switched { from: Some(NodeId(30)), to: exit, advantage_ms: None },
-            Reason::Switched { from: None, to: exit, advantage_ms: None },
+            Reason::Switched { from: Some(NodeId(30)), to: exit, advantage_ms: Some(55.0), why: None },
+            Reason::Switched { from: Some(NodeId(30)), to: exit, advantage_ms: None, why: None },
+            Reason::Switched { from: None, to: exit, advantage_ms: None, why: None },
+            Reason::Suspect { exit, leg: LegName::A },
+            Reason::Held { exit, samples: 8, needed: 20 },
+            Reason::OwnerLine,
+            Reason::TargetFailed,
+            Reason::Switched {
+                from: Some(NodeId(30)),
+                to: exit,
+                advantage_ms: Some(55.0),
+                why: Some(Why { trigger: Trigger::Window, leg: LegName::B, need_ms: Some(20.0), rounds: 16 }),
+            },
             Reason::ApplyFailed { exit, error: "timed out".into() },
         ]
     }
@@ -176,7 +245,7 @@ mod tests {
                 for (key, value) in json.as_object().unwrap() {
                     let expected = match key.as_str() {
                         "exit" | "to" | "from" if value.is_number() => format!("<{value}>"),
-                        "rounds" | "needed" => value.to_string(),
+                        "rounds" | "needed" | "samples" => value.to_string(),
                         "remainingMs" => (value.as_u64().unwrap() / 1000).to_string(),
                         "haveMs" | "needMs" | "advantageMs" if value.is_number() => {
                             format::ms(value.as_f64().unwrap())

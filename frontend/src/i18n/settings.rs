@@ -29,7 +29,7 @@ texts! {
     RETENTION = "历史保留天数", "History kept for";
     RULES = "规则", "Rules";
     RULES_CLASSIC = "经典：连续轮数、优势与冷却", "Classic: rounds in a row, advantage, cooldown";
-    RULES_ADAPTIVE = "自适应（此版本不可用）", "Adaptive (not in this version)";
+    RULES_ADAPTIVE = "自适应", "Adaptive";
     RANGE_HINT = "默认 {default}，可填 {min} 到 {max}", "Default {default}, {min} to {max}";
     DEFAULT_HINT = "默认 {default}", "Default {default}";
     UNIT_MS = "毫秒", "ms";

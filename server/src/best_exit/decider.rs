@@ -157,6 +157,7 @@ impl Decider {
         let monitoring = self.settings.monitor_tunnel_quality_enabled;
         self.inner.monitoring.store(monitoring, Ordering::Release);
         self.relayout();
+        self.warm().await;
     }
 
     fn relayout(&mut self) {

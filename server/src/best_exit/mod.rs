@@ -20,6 +20,7 @@ mod push;
 mod round;
 mod ruling;
 mod view;
+mod warm;
 mod writer;
 
 pub(crate) use prober::ping_command;

@@ -23,6 +23,8 @@ pub(super) struct Owner {
     pub(super) in_doubt: Option<NodeId>,
     /// What is stored is older than this.
     pub(super) unsaved: bool,
+    /// It remembers the stored measurements.
+    pub(super) warmed: bool,
     /// It had a stored state when the panel started.
     restored: bool,
     logged: Option<Mark>,
@@ -50,6 +52,7 @@ impl Owner {
             pushing: false,
             in_doubt: None,
             unsaved: false,
+            warmed: false,
             restored: false,
             logged: None,
         }
@@ -144,6 +147,8 @@ pub(super) fn exit_of(reason: &Reason) -> Option<NodeId> {
         | Reason::ApplyRetryWait { exit, .. }
         | Reason::Pinned { exit }
         | Reason::PinFailed { exit, .. }
+        | Reason::Suspect { exit, .. }
+        | Reason::Held { exit, .. }
         | Reason::ApplyFailed { exit, .. } => Some(*exit),
         Reason::Switched { to, .. } => Some(*to),
         Reason::NoDecision
@@ -152,6 +157,8 @@ pub(super) fn exit_of(reason: &Reason) -> Option<NodeId> {
         | Reason::Paused
         | Reason::OwnerOffline
         | Reason::AllExitsFailed
+        | Reason::OwnerLine
+        | Reason::TargetFailed
         | Reason::CurrentUnmeasured { .. }
         | Reason::CurrentIsBest => None,
     }

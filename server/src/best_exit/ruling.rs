@@ -77,7 +77,7 @@ impl Decider {
         let before = owner.state.applied.order.first().copied();
         let Some(first) = order.first().copied() else { return };
         if before.is_some_and(|before| before != first && saved.contains(&before)) {
-            let reason = Reason::Switched { from: before, to: first, advantage_ms: None };
+            let reason = Reason::Switched { from: before, to: first, advantage_ms: None, why: None };
             owner.state.reason = reason.clone();
             owner.in_doubt = None;
             self.accepted(key, order, before, reason);
@@ -242,6 +242,7 @@ fn settles_doubt(reason: &Reason, doubted: NodeId) -> bool {
         Reason::Confirming { exit, .. }
         | Reason::Cooldown { exit, .. }
         | Reason::ApplyRetryWait { exit, .. }
+        | Reason::Held { exit, .. }
         | Reason::ApplyFailed { exit, .. } => *exit != doubted,
         Reason::CurrentIsBest
         | Reason::InsufficientAdvantage { .. }
@@ -255,6 +256,9 @@ fn settles_doubt(reason: &Reason, doubted: NodeId) -> bool {
         | Reason::Paused
         | Reason::OwnerOffline
         | Reason::AllExitsFailed
+        | Reason::OwnerLine
+        | Reason::TargetFailed
+        | Reason::Suspect { .. }
         | Reason::CurrentUnmeasured { .. } => false,
     }
 }

@@ -13,7 +13,8 @@ use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Sche
             `application/problem+json`.",
         license(name = "MIT OR Apache-2.0")
     ),
-    components(schemas(Problem)),
+    // What a reason refers to is not followed, because reasons hold reasons.
+    components(schemas(Problem, shared::best_exit::Why, shared::best_exit::LegName, shared::best_exit::Trigger)),
     security(("bearer" = []), ("session" = []))
 )]
 struct Head;

@@ -22,7 +22,7 @@ async fn the_decision_log_is_newest_first() {
     };
     let db = &panel.state.db;
     db.append_decision_log(entry(1, Reason::AllExitsFailed)).await.unwrap();
-    let switched = Reason::Switched { from: None, to: NodeId(nodes[2]), advantage_ms: Some(40.0) };
+    let switched = Reason::Switched { from: None, to: NodeId(nodes[2]), advantage_ms: Some(40.0), why: None };
     db.append_decision_log(entry(2, switched)).await.unwrap();
     // Of a tunnel that is gone there is nothing to say, and nothing fails.
     let gone = NewLogEntry { tunnel: TunnelId(99), ..entry(3, Reason::CurrentIsBest) };

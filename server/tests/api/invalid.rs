@@ -256,7 +256,6 @@ async fn a_value_that_makes_no_sense_is_named() {
         ("/settings", "/minAdvantageRatio", json!(1.5), "minAdvantageRatio", "out_of_range"),
         ("/settings", "/roundIntervalMs", json!(499), "roundIntervalMs", "out_of_range"),
         ("/settings", "/probeTarget", json!("https://x"), "probeTarget", "address_malformed"),
-        ("/settings", "/decisionRules", json!("adaptive"), "decisionRules", "not_available"),
         ("/settings", "/decisionRules", json!("magic"), "decisionRules", "unknown_value"),
         ("/tunnels/1/pin", "/exitNodeId", json!(1), "exitNodeId", "not_an_exit"),
         ("/tunnels/1/pin", "/ownerNodeId", json!(2), "ownerNodeId", "not_an_owner"),

@@ -29,7 +29,7 @@ fn log(world: &World, at: i64) -> NewLogEntry {
         at,
         from: None,
         to: Some(world.exits[1]),
-        reason: Reason::Switched { from: None, to: world.exits[1], advantage_ms: None },
+        reason: Reason::Switched { from: None, to: world.exits[1], advantage_ms: None, why: None },
         candidates: Vec::new(),
     }
 }

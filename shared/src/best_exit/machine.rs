@@ -1,10 +1,11 @@
 //! The state of one (tunnel, owner) and the rules by which its exit is switched.
 
 use super::MonoMs;
+use super::adaptive::Adaptive;
 use super::leg::Leg;
 use super::reason::Reason;
 use super::score::{Ranked, Score, rank};
-use super::settings::Settings;
+use super::settings::{DecisionRules, Settings};
 use crate::ids::NodeId;
 use serde::{Deserialize, Serialize};
 
@@ -93,10 +94,13 @@ pub struct OwnerState {
     pub pending: Option<Pending>,
     /// Last verdict's reason.
     pub reason: Reason,
-    last_evaluated: Option<MonoMs>,
-    last_push_failed: Option<MonoMs>,
+    pub(super) last_evaluated: Option<MonoMs>,
+    pub(super) last_push_failed: Option<MonoMs>,
     unmeasured: Option<Unmeasured>,
-    pin_settled: Option<NodeId>,
+    pub(super) pin_settled: Option<NodeId>,
+    /// What only the adaptive rules remember.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) adaptive: Option<Box<Adaptive>>,
 }
 
 /// Since when the current exit has no leg B.
@@ -128,6 +132,7 @@ impl OwnerState {
             last_push_failed: None,
             unmeasured: None,
             pin_settled: None,
+            adaptive: None,
         }
     }
 
@@ -141,6 +146,9 @@ impl OwnerState {
 
     /// The owner accepted `order`.
     pub fn accepted(&mut self, order: Vec<NodeId>, now: MonoMs) {
+        if let Some(adaptive) = &mut self.adaptive {
+            adaptive.accepted(self.applied.order.first().copied(), order.first().copied(), now);
+        }
         self.applied = Applied { order, last_switch: Some(now) };
         self.pending = None;
         self.last_push_failed = None;
@@ -149,12 +157,19 @@ impl OwnerState {
     /// The owner refused, or did not answer: the applied order and the count stay.
     pub fn refused(&mut self, exit: NodeId, error: String, now: MonoMs) {
         self.last_push_failed = Some(now);
+        if let Some(adaptive) = &mut self.adaptive {
+            adaptive.refusals = adaptive.refusals.saturating_add(1);
+        }
         self.reason = Reason::ApplyFailed { exit, error };
     }
 
     /// When the cooldown ends; `None`: it has, or there was no switch yet.
     pub fn cooldown_ends(&self, now: MonoMs, settings: &Settings) -> Option<MonoMs> {
-        let ends = self.applied.last_switch?.saturating_add(settings.cooldown_ms);
+        let length = match &self.adaptive {
+            Some(adaptive) => adaptive.cooldown_ms(settings.cooldown_ms, now),
+            None => settings.cooldown_ms,
+        };
+        let ends = self.applied.last_switch?.saturating_add(length);
         (ends > now).then_some(ends)
     }
 
@@ -172,6 +187,11 @@ impl OwnerState {
         if !round.owner_online {
             return skipped(Reason::OwnerOffline);
         }
+
+        if settings.decision_rules == DecisionRules::Adaptive {
+            return self.judge_adaptively(round, settings);
+        }
+        self.adaptive = None;
 
         let longest_gap = MAX_GAP_INTERVALS * settings.round_interval_ms;
         if self.last_evaluated.is_some_and(|last| round.now.saturating_sub(last) > longest_gap) {
@@ -237,7 +257,12 @@ impl OwnerState {
                         return (Reason::ApplyRetryWait { exit, remaining_ms }, None);
                     }
                     return (
-                        Reason::Switched { from: Some(current), to: exit, advantage_ms: advantage },
+                        Reason::Switched {
+                            from: Some(current),
+                            to: exit,
+                            advantage_ms: advantage,
+                            why: None,
+                        },
                         Some(exit),
                     );
                 }
@@ -281,7 +306,10 @@ impl OwnerState {
         } else if let Some(remaining_ms) = self.retry_wait(now, settings) {
             Reason::ApplyRetryWait { exit: winner, remaining_ms }
         } else {
-            return (Reason::Switched { from: Some(current), to: winner, advantage_ms }, Some(winner));
+            return (
+                Reason::Switched { from: Some(current), to: winner, advantage_ms, why: None },
+                Some(winner),
+            );
         };
         (reason, None)
     }

@@ -101,7 +101,10 @@ fn all_rules_hold() {
     assert_eq!(story.codes(&seen, 2), ["confirming", "confirming"]);
     assert_eq!(story.state.reason, Reason::Confirming { exit: B, rounds: 2, needed: 3 });
     let verdict = story.round(&seen);
-    assert_eq!(verdict.reason, Reason::Switched { from: Some(A), to: B, advantage_ms: Some(150.0) });
+    assert_eq!(
+        verdict.reason,
+        Reason::Switched { from: Some(A), to: B, advantage_ms: Some(150.0), why: None }
+    );
     assert_eq!(verdict.push.as_deref(), Some(&[B, C, A][..]), "the new best, then the others by rank");
     story.accept(verdict);
     assert_eq!(story.codes(&seen, 2), ["current_is_best", "current_is_best"]);
@@ -165,7 +168,7 @@ fn a_failed_current_exit_loses_by_any_advantage_but_is_confirmed_too() {
     let seen = [failed(A), good(B, 9000.0)];
     assert_eq!(story.codes(&seen, 2), ["confirming"; 2]);
     let verdict = story.round(&seen);
-    assert_eq!(verdict.reason, Reason::Switched { from: Some(A), to: B, advantage_ms: None });
+    assert_eq!(verdict.reason, Reason::Switched { from: Some(A), to: B, advantage_ms: None, why: None });
 }
 
 #[test]

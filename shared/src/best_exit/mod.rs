@@ -7,17 +7,20 @@
 //! - [`score`]: two legs → one number, and the ranking
 //! - [`settings`]: the numbers that govern it, with their ranges
 //! - [`reason`]: why the exit was, or was not, switched
-//! - [`machine`]: the state of one (tunnel, owner) and its rules
+//! - [`machine`]: the state of one (tunnel, owner) and the classic rules
+//! - [`adaptive`]: the adaptive rules
 
+pub mod adaptive;
 pub mod leg;
 pub mod machine;
 pub mod reason;
 pub mod score;
 pub mod settings;
 
+pub use adaptive::{LegName, Trigger};
 pub use leg::{Leg, LegFailure};
 pub use machine::{Applied, Candidate, OwnerState, Pin, Round, Verdict};
-pub use reason::Reason;
+pub use reason::{Reason, Why};
 pub use score::{Ranked, Score, rank};
 pub use settings::{DecisionRules, Settings};
 

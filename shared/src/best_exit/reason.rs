@@ -1,7 +1,23 @@
 //! Why the exit of an owner was, or was not, switched.
 
+use super::adaptive::{LegName, Trigger};
 use crate::ids::NodeId;
 use serde::{Deserialize, Serialize};
+
+/// What the adaptive rules saw when they switched.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Why {
+    /// What spoke for it.
+    pub trigger: Trigger,
+    /// The leg of the exit that was left which made most of it.
+    pub leg: LegName,
+    /// The advantage that was needed, in milliseconds of score; null: none.
+    pub need_ms: Option<f64>,
+    /// Rounds that were looked at; 0: it was no matter of several rounds.
+    pub rounds: u32,
+}
 
 /// The reason of a verdict, as data; the same reaches log, metrics, API and page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,7 +96,30 @@ pub enum Reason {
         to: NodeId,
         /// Advantage in milliseconds of score; null when the exit before had none.
         advantage_ms: Option<f64>,
+        /// What the adaptive rules saw.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Why>,
     },
+    /// A whole round of the current exit failed; the next one tells.
+    Suspect {
+        /// The current exit.
+        exit: NodeId,
+        /// The leg that failed.
+        leg: LegName,
+    },
+    /// Another exit is better, but too little is known of it, or it has to prove itself after a failure.
+    Held {
+        /// The better exit.
+        exit: NodeId,
+        /// Samples per leg so far.
+        samples: u32,
+        /// Samples needed.
+        needed: u32,
+    },
+    /// All ways of the owner failed at once: its own line is at fault.
+    OwnerLine,
+    /// The target failed for every exit: the exits are not to blame.
+    TargetFailed,
     /// All rules hold, but the owner refused or did not answer.
     ApplyFailed {
         /// The exit that was to be first.
@@ -110,11 +149,15 @@ impl Reason {
             Reason::PinFailed { .. } => "pin_failed",
             Reason::Switched { .. } => "switched",
             Reason::ApplyFailed { .. } => "apply_failed",
+            Reason::Suspect { .. } => "suspect",
+            Reason::Held { .. } => "held",
+            Reason::OwnerLine => "owner_line",
+            Reason::TargetFailed => "target_failed",
         }
     }
 
     /// All codes, for metrics and translations.
-    pub const CODES: [&str; 16] = [
+    pub const CODES: [&str; 20] = [
         "no_decision",
         "single_exit",
         "incomplete",
@@ -131,6 +174,10 @@ impl Reason {
         "pin_failed",
         "switched",
         "apply_failed",
+        "suspect",
+        "held",
+        "owner_line",
+        "target_failed",
     ];
 
     /// One English sentence for logs; `name` turns a node id into what people call it.
@@ -162,14 +209,47 @@ impl Reason {
             Reason::PinFailed { exit, among_others } => {
                 format!("the pinned {} fails; among the others: {}", name(*exit), among_others.describe(name))
             }
-            Reason::Switched { from, to, advantage_ms } => {
+            Reason::Switched { from, to, advantage_ms, why } => {
                 let from = from.map_or_else(|| "nothing".into(), name);
+                let why = why.map_or_else(String::new, |why| format!(" ({})", why.describe()));
                 match advantage_ms {
-                    Some(ms) => format!("switched from {from} to {}, better by {ms:.0} ms", name(*to)),
-                    None => format!("switched from {from}, which had failed, to {}", name(*to)),
+                    Some(ms) => format!("switched from {from} to {}, better by {ms:.0} ms{why}", name(*to)),
+                    None => format!("switched from {from}, which had failed, to {}{why}", name(*to)),
                 }
             }
+            Reason::Suspect { exit, leg } => {
+                format!("a round of {} failed ({}); the next one tells", name(*exit), leg.describe())
+            }
+            Reason::Held { exit, samples, needed } => {
+                format!("{} is better, but only {samples} of {needed} samples are known", name(*exit))
+            }
+            Reason::OwnerLine => "all exits failed at once: the owner's own line".into(),
+            Reason::TargetFailed => "the probe target failed for every exit".into(),
             Reason::ApplyFailed { exit, error } => format!("{} could not be applied: {error}", name(*exit)),
+        }
+    }
+}
+
+impl LegName {
+    fn describe(self) -> &'static str {
+        match self {
+            LegName::A => "owner -> exit",
+            LegName::B => "exit -> target",
+        }
+    }
+}
+
+impl Why {
+    fn describe(self) -> String {
+        let leg = self.leg.describe();
+        let rounds = self.rounds;
+        let need = self.need_ms.map_or_else(String::new, |ms| format!(", {ms:.0} ms were needed"));
+        match self.trigger {
+            Trigger::Down => format!("{leg} does not work"),
+            Trigger::Step => format!("{leg} rose for {rounds} rounds{need}"),
+            Trigger::Loss => format!("{leg} loses more than before, over {rounds} rounds{need}"),
+            Trigger::Window => format!("mostly {leg}, over {rounds} rounds{need}"),
+            Trigger::Unmeasured => format!("{leg} is not measured any more"),
         }
     }
 }

@@ -12,7 +12,7 @@ pub enum DecisionRules {
     /// Consecutive rounds, advantage and cooldown.
     #[default]
     Classic,
-    /// Windows and noise-scaled margins. Not available yet: validation refuses it.
+    /// Windows, margins scaled to the noise, states, growing cooldown.
     Adaptive,
 }
 
@@ -121,10 +121,6 @@ impl Settings {
         if let Err(error) = HostPort::parse(&self.probe_target) {
             errors.push(FieldError::new("probeTarget", error.code(), error.to_string()));
         }
-        if self.decision_rules == DecisionRules::Adaptive {
-            let message = "the adaptive rules are not available in this version; use classic";
-            errors.push(FieldError::new("decisionRules", "not_available", message));
-        }
         errors
     }
 
@@ -192,7 +188,7 @@ mod tests {
         let settings = Settings { probe_target: "https://x".into(), ..Settings::default() };
         assert_eq!(settings.validate()[0].field, "probeTarget");
         let settings = Settings { decision_rules: DecisionRules::Adaptive, ..Settings::default() };
-        assert_eq!(settings.validate()[0].field, "decisionRules");
+        assert_eq!(settings.validate(), []);
         for name in ["minAdvantageMs", "minAdvantageRatio", "lossPenaltyMsPerPercent"] {
             assert!(!Settings::default().number(name).is_nan());
         }

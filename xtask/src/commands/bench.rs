@@ -114,13 +114,20 @@ fn one(
             bench::run(project, cache, bench, bench::Options { runs, quick, only, alone: false, json })
         }
         Home::Package(package) => {
-            run::shown(&mut project.cargo(["build", "--release", "-p", "server", "-p", "agent"]))?;
-            let mut cargo = project.cargo(["bench", "-p", package, "--bench", bench]);
+            // Pure logic needs none of them.
+            if package != "shared" {
+                run::shown(&mut project.cargo(["build", "--release", "-p", "server", "-p", "agent"]))?;
+            }
+            let mut cargo = project.cargo(["bench", "-p", package, "--bench", bench, "--"]);
             cargo.env("EXITPILOT_BIN_DIR", project.cargo_target().join("release"));
             cargo.env("EXITPILOT_PEERS_DIR", cache.peers());
             if let Some(json) = json {
-                cargo.arg("--").arg("--json").arg(json);
+                cargo.arg("--json").arg(json);
             }
+            if arguments.quick {
+                cargo.arg("--quick");
+            }
+            cargo.args(arguments.only.iter().flat_map(|only| ["--only", only]));
             run::shown(&mut cargo).map(|()| true)
         }
     }

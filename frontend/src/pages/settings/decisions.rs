@@ -202,10 +202,9 @@ fn Measuring(typed: Typed, wrong: FieldErrors) -> AnyView {
 fn Deciding(typed: Typed, wrong: FieldErrors) -> AnyView {
     let rules = Signal::derive(move || rules_text(typed.rules.get()).to_owned());
     let choices = Signal::derive(|| {
-        let adaptive = Choice::new(rules_text(DecisionRules::Adaptive), words::RULES_ADAPTIVE.say(lang()));
         vec![
             Choice::new(rules_text(DecisionRules::Classic), words::RULES_CLASSIC.say(lang())),
-            Choice { possible: false, ..adaptive },
+            Choice::new(rules_text(DecisionRules::Adaptive), words::RULES_ADAPTIVE.say(lang())),
         ]
     });
     let choose = move |value: String| {

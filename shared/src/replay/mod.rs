@@ -1,0 +1,25 @@
+//! Traces of exits, and what each way of choosing makes of them.
+//!
+//! Pure and seeded: the same trace and the same rule give the same result everywhere.
+//!
+//! - [`random`]: the generator that everything here draws from
+//! - [`trace`]: how two legs per exit behave over time, and what is true in each moment
+//! - [`run`]: a rule on a trace: excess over an oracle with hindsight, switches, time on an unusable exit
+//! - [`best`]: the `best` strategy as a rule, and the rule of the panel it comes from
+//! - [`peers`]: other systems' rules as they are published, quirks included
+//! - [`groups`]: the policies of [`crate::policy`] as rules
+//! - [`scenarios`]: the traces that rules are judged by, with what is accepted
+//! - [`families`]: random traces for tuning and, apart from those, for reporting
+
+pub mod best;
+pub mod families;
+pub mod groups;
+pub mod peers;
+pub mod random;
+pub mod run;
+pub mod scenarios;
+pub mod trace;
+
+pub use random::Random;
+pub use run::{FailFilter, Pick, Rule, Run, Switch, World, run};
+pub use trace::{Change, Dead, Exit, Script, Trace, What};

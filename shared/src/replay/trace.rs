@@ -1,0 +1,246 @@
+//! How two legs per exit behave over time.
+
+use super::random::Random;
+use crate::link::Sample;
+
+/// A way of not answering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dead {
+    /// Nothing comes back.
+    Silent,
+    /// The port is closed.
+    Refused,
+}
+
+/// One leg in one moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LegState {
+    /// Least round-trip time in milliseconds.
+    pub base_ms: f64,
+    /// Mean of the exponential part on top.
+    pub jitter_ms: f64,
+    /// Share of samples lost (both directions together).
+    pub loss: f64,
+    /// This share of samples takes a second path …
+    pub mode_share: f64,
+    /// … that is longer by so much.
+    pub mode_ms: f64,
+    /// It does not answer at all.
+    pub dead: Option<Dead>,
+}
+
+/// Something that happens to a leg for a while. Times are milliseconds from the start of the trace.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// First moment.
+    pub from: u64,
+    /// First moment after.
+    pub to: u64,
+    /// What.
+    pub what: What,
+}
+
+/// What happens to a leg.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// Longer (or shorter) by so much.
+    Add(f64),
+    /// Loses this share of the samples.
+    Loss(f64),
+    /// Another jitter.
+    Jitter(f64),
+    /// A share of the samples takes a longer path.
+    Mode(f64, f64),
+    /// Does not answer.
+    Dead(Dead),
+    /// Longer by so much in every second half of a period.
+    Square(u64, f64),
+    /// Longer by so much more with every minute.
+    Ramp(f64),
+    /// Loses this share during these stretches (Gilbert and Elliott's bad state).
+    Bursts(Vec<(u64, u64)>, f64),
+    /// Does not answer in every first half of a period.
+    Flap(u64),
+}
+
+/// A leg over time.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// What it is when nothing happens.
+    pub base: LegState,
+    /// What happens.
+    pub changes: Vec<Change>,
+}
+
+impl Script {
+    /// A clean leg.
+    pub fn new(base_ms: f64, jitter_ms: f64) -> Self {
+        let base = LegState { base_ms, jitter_ms, loss: 0.0, mode_share: 0.0, mode_ms: 0.0, dead: None };
+        Self { base, changes: Vec::new() }
+    }
+
+    /// With loss in each direction: a sample is hit with `1 - (1 - p)²`.
+    pub fn lossy(mut self, per_direction: f64) -> Self {
+        self.base.loss = both(per_direction);
+        self
+    }
+
+    /// With something that happens.
+    pub fn with(mut self, from: u64, to: u64, what: What) -> Self {
+        self.changes.push(Change { from, to, what });
+        self
+    }
+
+    /// The leg at a moment.
+    pub fn at(&self, t: u64) -> LegState {
+        let mut state = self.base;
+        for change in self.changes.iter().filter(|change| (change.from..change.to).contains(&t)) {
+            let since = t - change.from;
+            match &change.what {
+                What::Add(ms) => state.base_ms += ms,
+                What::Loss(share) => state.loss = *share,
+                What::Jitter(ms) => state.jitter_ms = *ms,
+                What::Mode(share, ms) => (state.mode_share, state.mode_ms) = (*share, *ms),
+                What::Dead(dead) => state.dead = Some(*dead),
+                What::Square(period, ms) => {
+                    if since % period >= period / 2 {
+                        state.base_ms += ms;
+                    }
+                }
+                What::Ramp(per_minute) => state.base_ms += per_minute * since as f64 / 60_000.0,
+                What::Bursts(stretches, loss) => {
+                    let next = stretches.partition_point(|(from, _)| *from <= t);
+                    if next > 0 && t < stretches[next - 1].1 {
+                        state.loss = state.loss.max(*loss);
+                    }
+                }
+                What::Flap(period) => {
+                    if since % period < period / 2 {
+                        state.dead = Some(Dead::Silent);
+                    }
+                }
+            }
+        }
+        state.base_ms = state.base_ms.max(0.1);
+        state
+    }
+
+    /// One SYN at a moment, with the deadline of the specification.
+    pub fn sample(&self, t: u64, random: &mut Random) -> Sample {
+        let state = self.at(t);
+        match state.dead {
+            Some(Dead::Silent) => return Sample::Lost,
+            Some(Dead::Refused) => return Sample::Refused,
+            None => {}
+        }
+        let (lost, jitter, mode) =
+            (random.chance(state.loss), random.exponential(state.jitter_ms), random.chance(state.mode_share));
+        let ms = state.base_ms + jitter + if mode { state.mode_ms } else { 0.0 };
+        if lost || ms > 900.0 { Sample::Lost } else { Sample::Ok { ms, retransmits: 0 } }
+    }
+}
+
+/// Loss of a sample from the loss of each direction.
+pub fn both(per_direction: f64) -> f64 {
+    1.0 - (1.0 - per_direction).powi(2)
+}
+
+/// The bad stretches of a Gilbert-Elliott path, milliseconds.
+pub fn bursts(seed: u64, length_ms: u64, mean_good_ms: f64, mean_bad_ms: f64) -> Vec<(u64, u64)> {
+    let mut random = Random::new(seed);
+    let mut stretches = Vec::new();
+    let mut t = 0.0;
+    while t < length_ms as f64 {
+        t += random.exponential(mean_good_ms);
+        let bad = random.exponential(mean_bad_ms);
+        stretches.push((t as u64, (t + bad) as u64));
+        t += bad;
+    }
+    stretches
+}
+
+/// An exit.
+#[derive(Clone, Debug)]
+pub struct Exit {
+    /// Owner → exit.
+    pub a: Script,
+    /// Exit → target.
+    pub b: Script,
+    /// It is a candidate from here on.
+    pub added: u64,
+    /// Its agent is not connected: leg B is unmeasured, traffic flows.
+    pub away: Vec<(u64, u64)>,
+    /// It accepts connections and forwards nothing; both legs look fine.
+    pub relay_dead: Vec<(u64, u64)>,
+}
+
+impl Exit {
+    /// Both legs.
+    pub fn new(a: Script, b: Script) -> Self {
+        Self { a, b, added: 0, away: Vec::new(), relay_dead: Vec::new() }
+    }
+}
+
+/// Everything that happens to one owner.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// Drawn from by whoever measures.
+    pub seed: u64,
+    /// How long it is.
+    pub length_ms: u64,
+    /// In saved order.
+    pub exits: Vec<Exit>,
+    /// The owner is not connected.
+    pub offline: Vec<(u64, u64)>,
+    /// Nothing is measured at all.
+    pub gaps: Vec<(u64, u64)>,
+    /// The panel restarts.
+    pub restarts: Vec<u64>,
+    /// A person pins this exit.
+    pub pins: Vec<(u64, u64, usize)>,
+    /// This many pushes are refused first.
+    pub refusals: u32,
+    /// When the exit in use at the start becomes one to leave.
+    pub onset: Option<u64>,
+}
+
+/// What is true of an exit in a moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Truth {
+    /// Its score with everything known: mean latency plus the penalty of the loss.
+    pub score_ms: f64,
+    /// Connections through it work.
+    pub usable: bool,
+}
+
+impl Trace {
+    /// Over these exits.
+    pub fn new(seed: u64, length_ms: u64, exits: Vec<Exit>) -> Self {
+        Self {
+            seed,
+            length_ms,
+            exits,
+            offline: Vec::new(),
+            gaps: Vec::new(),
+            restarts: Vec::new(),
+            pins: Vec::new(),
+            refusals: 0,
+            onset: None,
+        }
+    }
+
+    /// What is true at a moment.
+    pub fn truth(&self, exit: usize, t: u64, penalty_ms_per_percent: f64) -> Truth {
+        let exit = &self.exits[exit];
+        let (a, b) = (exit.a.at(t), exit.b.at(t));
+        let dead = a.dead.is_some() || b.dead.is_some() || within(&exit.relay_dead, t) || t < exit.added;
+        let mean = |leg: &LegState| leg.base_ms + leg.jitter_ms + leg.mode_share * leg.mode_ms;
+        let loss = if dead { 1.0 } else { 1.0 - (1.0 - a.loss) * (1.0 - b.loss) };
+        Truth { score_ms: mean(&a) + mean(&b) + loss * 100.0 * penalty_ms_per_percent, usable: loss < 0.95 }
+    }
+}
+
+/// Whether a moment lies in one of these stretches.
+pub fn within(stretches: &[(u64, u64)], t: u64) -> bool {
+    stretches.iter().any(|(from, to)| (*from..*to).contains(&t))
+}
