@@ -1,6 +1,6 @@
 //! A configuration file of the operator: GOST's YAML or JSON, the subset of [`GostConfig`].
 
-use crate::document_problems::problems;
+use crate::document_problems::{Scalars, problems};
 use anyhow::Context as _;
 use shared::gost::GostConfig;
 use std::path::Path;
@@ -28,7 +28,8 @@ fn deserialize(text: &str) -> anyhow::Result<GostConfig> {
         Err(first) => first,
     };
     let whole = if is_json { serde_json::from_str(text).ok() } else { serde_saphyr::from_str(text).ok() };
-    let mut found = problems(whole.unwrap_or_default());
+    let mut found =
+        problems(whole.unwrap_or_default(), if is_json { Scalars::Typed } else { Scalars::AsExpected });
     // In YAML a scalar is whatever is expected, which the document read as a whole does not know: `1234` is a password.
     found.retain(|problem| problem.unknown_key || is_json);
     let mut lines: Vec<String> = found.into_iter().map(|problem| problem.text).collect();
@@ -66,6 +67,26 @@ fn located(place: String, error: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn faults_in_several_lists_are_all_named() {
+        let text = "
+services:
+  - {name: s, adr: ':1', handler: {type: tcp}, listener: {type: tcp}}
+chains:
+  - name: c
+    hops:
+      - name: h
+        selector: {strategy: fifo, failTimeot: 30s}
+        nodes: [{name: n, addr: '192.0.2.1:1', connector: {type: relay}, dialer: {type: tcp}}]
+limiters:
+  - {name: l, limit: []}
+";
+        let error = parse(text).unwrap_err().to_string();
+        for place in ["services[0].adr", "chains[0].hops[0].selector.failTimeot", "limiters[0].limit"] {
+            assert!(error.contains(place), "{place} is not in {error}");
+        }
+    }
 
     const YAML: &str = "
 services:
