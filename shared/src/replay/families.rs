@@ -119,7 +119,7 @@ fn equal_bursts(seed: u64) -> Trace {
     let (good, bad, loss) =
         (random.between(60_000.0, 400_000.0), random.between(2000.0, 15_000.0), random.between(0.2, 0.7));
     let mut leg = |base: f64| {
-        let stretches = bursts(random.next(), 8 * HOUR, good, bad);
+        let stretches = bursts(random.draw(), 8 * HOUR, good, bad);
         Script::new(base, 5.0).with(0, u64::MAX, What::Bursts(stretches, loss))
     };
     let exits = vec![Exit::new(leg(60.0), leg(40.0)), Exit::new(leg(60.0), leg(40.0))];
@@ -130,7 +130,7 @@ fn bursts_onset(seed: u64) -> Trace {
     let mut random = Random::new(seed);
     let mut exits = vec![path(&mut random, 80.0, 100.0, 4.0), path(&mut random, 85.0, 110.0, 4.0)];
     let stretches = bursts(
-        random.next(),
+        random.draw(),
         4 * HOUR,
         random.between(20_000.0, 120_000.0),
         random.between(2000.0, 10_000.0),
@@ -173,7 +173,7 @@ fn evenings(seed: u64) -> Trace {
     for day in 0..2 {
         let from = (day * 24 + 19) * HOUR + random.between(0.0, HOUR as f64) as u64;
         let to = from + random.between(2.0, 5.0) as u64 * HOUR;
-        let stretches = bursts(random.next(), 48 * HOUR, 30_000.0, 6000.0);
+        let stretches = bursts(random.draw(), 48 * HOUR, 30_000.0, 6000.0);
         exits[0].a = exits[0].a.clone().with(from, to, What::Add(random.between(10.0, 80.0)));
         exits[0].a = exits[0].a.clone().with(from, to, What::Bursts(stretches, random.between(0.05, 0.4)));
     }
@@ -189,7 +189,7 @@ fn mixture(seed: u64) -> Trace {
         while t < 8 * HOUR {
             t += random.exponential(50.0 * MINUTE as f64) as u64 + 30_000;
             let length = random.exponential(15.0 * MINUTE as f64) as u64 + 5000;
-            let what = match random.next() % 7 {
+            let what = match random.draw() % 7 {
                 0 => What::Add(random.between(5.0, 200.0)),
                 1 => What::Loss(both(random.between(0.005, 0.2))),
                 2 => What::Jitter(random.between(10.0, 40.0)),
@@ -197,7 +197,7 @@ fn mixture(seed: u64) -> Trace {
                 4 => What::Dead(if random.chance(0.5) { Dead::Silent } else { Dead::Refused }),
                 5 => What::Square(random.between(10_000.0, 600_000.0) as u64, random.between(30.0, 150.0)),
                 _ => {
-                    What::Bursts(bursts(random.next(), 9 * HOUR, 40_000.0, 5000.0), random.between(0.2, 0.8))
+                    What::Bursts(bursts(random.draw(), 9 * HOUR, 40_000.0, 5000.0), random.between(0.2, 0.8))
                 }
             };
             let leg = if random.chance(0.5) { &mut exit.a } else { &mut exit.b };

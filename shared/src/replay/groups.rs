@@ -62,7 +62,7 @@ impl Rule for GroupRule {
             }
         }
         if forest.pick(0, Context { network: Network::Tcp4, random: self.random }) != Some(current) {
-            self.random = random.next();
+            self.random = random.draw();
         }
         Pick::plain(pick(forest, self.random))
     }

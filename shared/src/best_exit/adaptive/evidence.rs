@@ -270,6 +270,7 @@ impl Sums {
 }
 
 /// The loss of each leg of both, and the standard error of the difference if losses are independent.
+#[expect(clippy::needless_range_loop, reason = "two sides and two legs, in several arrays at once")]
 fn losses(sums: &Sums, current: &Memory, other: &Memory) -> ([[f64; 2]; 2], f64) {
     let mut loss = [[0.0; 2]; 2];
     let mut variance = 0.0;
