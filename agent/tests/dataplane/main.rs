@@ -34,3 +34,4 @@ mod udp_limits;
 mod udp_relay;
 mod udp_rig;
 mod udp_services;
+mod ws_peers;

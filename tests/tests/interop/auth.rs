@@ -42,7 +42,7 @@ async fn our_entry_goes_on_to_the_next(kind: &str, nodelay: bool, reasons: &[&st
     ];
     let document = json!({ "services": [service], "chains": [chain(&nodes)] });
     let ours = Node::start(Product::Ours, "entry", &document).await.unwrap();
-    talk::hold("through the second exit", talk::client_first(entry, true)).await;
+    talk::hold("through the second exit", talk::client_first(entry)).await;
     target.assert_reached_only_from(exit_ip(2));
     let said = eventually("the log says why the first exit is not used", node::PATIENCE, async || {
         let lines = ours.process.log().lines();
@@ -73,7 +73,7 @@ async fn gost_is_refused_by_our_exit_and_told_why() {
     let nodes = [node("refusing", refusing, "relay", wrong_credentials(), true)];
     let document = json!({ "services": [service], "chains": [chain(&nodes)] });
     let Some(gost) = Node::start(Product::Gost, "entry", &document).await else { return };
-    assert!(talk::client_first(entry, true).await.is_err());
+    assert!(talk::client_first(entry).await.is_err());
     assert!(target.peers().is_empty());
     let said = eventually("both logs say why", node::PATIENCE, async || {
         // The words of each product for the same status.

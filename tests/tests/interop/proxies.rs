@@ -59,9 +59,9 @@ impl Conversations {
     }
 
     async fn hold(&self, able: Able) {
-        talk::hold("client first", talk::client_first(self.echo.1, true)).await;
+        talk::hold("client first", talk::client_first(self.echo.1)).await;
         if able.server_first {
-            talk::hold("server first", talk::server_first(self.greet.1, true)).await;
+            talk::hold("server first", talk::server_first(self.greet.1)).await;
             self.greet.0.assert_reached_only_from(exit_ip(1));
         }
         if able.client_ends {

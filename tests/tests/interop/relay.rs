@@ -59,7 +59,7 @@ impl Tunnel {
     /// Holds every conversation that this row has to carry.
     async fn converse(&self, able: Able) {
         if able.client_first {
-            talk::hold("client first", talk::client_first(self.at(Does::Echo).1, able.to_end)).await;
+            talk::hold("client first", talk::client_first(self.at(Does::Echo).1)).await;
             talk::hold("many connections", talk::many(self.at(Does::Echo).1)).await;
             let bulk = talk::bulk(self.at(Does::Bulk).1);
             talk::try_hold("bulk both ways", talk::bulk_limit(), bulk).await.unwrap();
@@ -68,11 +68,14 @@ impl Tunnel {
             talk::hold("client ends its direction", talk::client_ends(self.at(Does::Digest).1)).await;
         }
         if able.server_first {
-            talk::hold("server first", talk::server_first(self.at(Does::Greet).1, able.to_end)).await;
+            talk::hold("server first", talk::server_first(self.at(Does::Greet).1)).await;
         }
-        if able.server_first && able.server_ends {
+        if able.server_first {
             let (target, addr) = self.at(Does::Farewell);
-            talk::hold("server ends its direction", talk::server_ends(addr, target)).await;
+            talk::hold("server is done", talk::server_done(addr)).await;
+            if able.server_ends {
+                talk::hold("server ends its direction", talk::server_ends(addr, target)).await;
+            }
         }
     }
 
@@ -91,20 +94,14 @@ struct Able {
     server_first: bool,
     client_ends: bool,
     server_ends: bool,
-    /// The client sees a clean end when it has ended its own direction.
-    to_end: bool,
 }
 
 impl Able {
     fn of(entry: Product, exit: Product, transport: &str, headers: Headers) -> Self {
         let entry_keeps_back = entry == Product::Gost && !headers.asked_at_once;
         let exit_keeps_back = exit == Product::Gost && !headers.answered_at_once;
-        // The sessions of GOST know only an end of both directions, so ours keeps its own end back from one.
+        // The sessions of GOST know only an end of both directions: nothing can be said on a stream after it.
         let session = transport.starts_with('m');
-        // GOST ends one direction by ending it in the TCP connection beneath. Ours understands that; what it does itself
-        // is to send a close frame, which GOST takes for the end of both, so it sends that late.
-        let websocket = transport.ends_with("ws") || transport.ends_with("wss");
-        let unheard = |ours: Product| session || websocket && ours == Product::Ours;
         Self {
             // Who waits for an answer before passing on what the client said, and who does not answer before the target
             // has said something, wait for each other.
@@ -112,10 +109,8 @@ impl Able {
             // The request leaves with the client's first words.
             server_first: !entry_keeps_back,
             // GOST's connection with the header still to send has no end of one direction: it closes both.
-            client_ends: !entry_keeps_back && !unheard(entry),
-            server_ends: !exit_keeps_back && !unheard(exit),
-            // Nothing says then whether the server was done or was told to stop; ours passes that on as what it is.
-            to_end: !unheard(entry) || entry == Product::Gost,
+            client_ends: !entry_keeps_back && !session,
+            server_ends: !exit_keeps_back && !session,
         }
     }
 }

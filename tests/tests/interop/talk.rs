@@ -65,9 +65,9 @@ async fn connect(entry: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// The client asks, the server answers, three times on one connection, small and large. `to_end`: and then the client
-/// ends its direction and waits for the server to end the other one.
-pub(crate) async fn client_first(entry: SocketAddr, to_end: bool) -> io::Result<()> {
+/// The client asks, the server answers, three times on one connection, small and large. Then the client ends its
+/// direction and waits for the server to end the other one.
+pub(crate) async fn client_first(entry: SocketAddr) -> io::Result<()> {
     let mut stream = connect(entry).await?;
     for (seed, size) in [(10, 5), (11, 40_000), (12, 1)] {
         let said = random(seed, size);
@@ -76,15 +76,12 @@ pub(crate) async fn client_first(entry: SocketAddr, to_end: bool) -> io::Result<
         stream.read_exact(&mut heard).await?;
         same(&heard, &said)?;
     }
-    if to_end {
-        stream.shutdown().await?;
-        ended(&mut stream).await?;
-    }
-    Ok(())
+    stream.shutdown().await?;
+    ended(&mut stream).await
 }
 
 /// The server speaks while the client has not said a word; then as above.
-pub(crate) async fn server_first(entry: SocketAddr, to_end: bool) -> io::Result<()> {
+pub(crate) async fn server_first(entry: SocketAddr) -> io::Result<()> {
     let mut stream = connect(entry).await?;
     let mut greeting = vec![0; GREETING.len()];
     stream.read_exact(&mut greeting).await?;
@@ -94,11 +91,8 @@ pub(crate) async fn server_first(entry: SocketAddr, to_end: bool) -> io::Result<
     let mut heard = vec![0; said.len()];
     stream.read_exact(&mut heard).await?;
     same(&heard, &said)?;
-    if to_end {
-        stream.shutdown().await?;
-        ended(&mut stream).await?;
-    }
-    Ok(())
+    stream.shutdown().await?;
+    ended(&mut stream).await
 }
 
 /// The client ends its direction; only then the server answers.
@@ -110,6 +104,14 @@ pub(crate) async fn client_ends(entry: SocketAddr) -> io::Result<()> {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
     same(answer.as_bytes(), hex(Sha256::digest(&said).as_slice()).as_bytes())
+}
+
+/// The server ends its direction, which is all that the client waits for.
+pub(crate) async fn server_done(entry: SocketAddr) -> io::Result<()> {
+    let mut stream = connect(entry).await?;
+    let mut farewell = Vec::new();
+    stream.read_to_end(&mut farewell).await?;
+    same(&farewell, FAREWELL)
 }
 
 /// The server ends its direction; the client goes on talking to it.

@@ -4,9 +4,12 @@
 //! own tell them apart: each side sends a keepalive with a number that the library ignores ([`frame::GREETING`]); between
 //! sides that both did, `FIN` ends one direction, and a keepalive with the number of a stream aborts it. Towards others:
 //!
-//! - The end of our direction is held back until theirs ends or nothing has come for ten seconds (GOST's patience after the
-//!   end of a direction), since they might drop their answer at once when they see it. A stream that they end then without
-//!   having answered at all counts as cut off.
+//! - The library sends nothing on a stream any more once `FIN` has come, so who is told of the end of one direction drops
+//!   what it still has to say. GOST tells at once, and its client sees a clean end whatever was lost.
+//! - Who opened the stream holds its end back until theirs comes or nothing has come for ten seconds (GOST's patience after
+//!   the end of a direction): an answer that does not wait for the end arrives. One that does is lost, as between two
+//!   GOSTs; a stream that they end then while the last word was ours counts as cut off, and any other as complete.
+//! - Who accepted the stream tells its end at once: a server that ends is done, and its client may wait for just that.
 //! - After the end of theirs, what we send is accepted for ten seconds more.
 //! - An abort looks like an end to them: the protocol has no other word. An abort of theirs looks like an end to us.
 //! - The end of the whole session without `FIN`, however, is an error on every stream, on both sides.

@@ -76,7 +76,7 @@ impl AsyncWrite for MuxStream {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let now = self.shared.clock.instant();
-        Poll::Ready(self.shared.with(|state, wakes| state.finish(self.id, now, wakes)))
+        let (side, now) = (self.shared.side, self.shared.clock.instant());
+        Poll::Ready(self.shared.with(|state, wakes| state.finish(self.id, side, now, wakes)))
     }
 }

@@ -181,6 +181,42 @@ async fn a_peer_that_drops_its_answer_at_our_end_does_not_make_it_look_empty() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_peer_that_had_the_last_word_ends_cleanly_at_our_end() {
+    let (session, mut peer) = Peer::client(version(1));
+    let mut ours = session.open().unwrap();
+    ours.write_all(b"ask").await.unwrap();
+    for said in [Said::Nothing(GREETING), Said::Open(3), Said::Data(3, 3)] {
+        peer.hears(said).await;
+    }
+    peer.say(3, Body::Data(b"answer")).await;
+    assert_eq!(read_exact(&mut ours, 6).await, b"answer");
+    ours.shutdown().await.unwrap();
+    peer.hears(Said::End(3)).await;
+    peer.say(3, Body::End).await;
+    assert_eq!(ours.read(&mut [0; 1]).await.unwrap(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_of_another_make_is_told_at_once_that_the_server_is_done() {
+    let (mut accepting, mut peer) = Peer::server(version(1));
+    peer.say(3, Body::Open).await;
+    peer.say(3, Body::Data(b"ask")).await;
+    let mut ours = accepting.accept().await.unwrap();
+    assert_eq!(read_exact(&mut ours, 3).await, b"ask");
+    ours.write_all(b"answer").await.unwrap();
+    ours.shutdown().await.unwrap();
+    peer.hears(Said::Data(3, 6)).await;
+    let told = tokio::time::timeout(Duration::from_secs(1), peer.hear()).await;
+    assert_eq!(told.unwrap(), Some(Said::End(3)));
+    // What it still says arrives all the same.
+    peer.say(3, Body::Data(b"late")).await;
+    peer.say(3, Body::End).await;
+    let mut late = Vec::new();
+    ours.read_to_end(&mut late).await.unwrap();
+    assert_eq!(late, b"late");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_peer_of_another_make_has_ended_is_written_to_for_ten_seconds_only() {
     let (session, mut peer) = Peer::client(version(1));
     let mut ours = session.open().unwrap();

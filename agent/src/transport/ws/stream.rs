@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Interval, MissedTickBehavior, Sleep};
+use tokio::time::{Interval, MissedTickBehavior};
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
@@ -22,8 +22,6 @@ const INPUT_BYTES: usize = 16 * 1024;
 const LONGEST_CONTROL: u64 = 125;
 /// Bytes that wait for the connection beyond which pings are not answered.
 const MOST_WAITING: usize = 1024;
-/// GOST's patience after the end of one direction.
-const HALF_CLOSE_PATIENCE: Duration = Duration::from_secs(10);
 /// Pings without any sign of life after which the connection is dead.
 const MOST_UNANSWERED: u32 = 2;
 /// A close frame's status: nothing went wrong.
@@ -40,8 +38,8 @@ pub(super) enum Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Own {
     Open,
-    /// Ended, but the peer must not know yet.
-    Held,
+    /// Ended without a word of the websocket: the connection beneath ends its direction behind what was written.
+    Beneath,
     /// The close frame is sent, or waits only for the connection.
     Told,
 }
@@ -71,13 +69,6 @@ pub(super) struct WsStream {
     out: Vec<u8>,
     written: usize,
     own: Own,
-    patience: Option<Pin<Box<Sleep>>>,
-    /// Something came since `patience` began.
-    heard: bool,
-    /// Something came since our direction ended.
-    answered: bool,
-    /// Our end was told late, and nothing has come since our direction ended.
-    unanswered_end: bool,
     pings: Option<Interval>,
     unanswered: u32,
 }
@@ -112,10 +103,6 @@ impl WsStream {
             out: Vec::new(),
             written: 0,
             own: Own::Open,
-            patience: None,
-            heard: false,
-            answered: false,
-            unanswered_end: false,
             pings,
             unanswered: 0,
         }
@@ -140,7 +127,6 @@ impl WsStream {
     fn push_close(&mut self) {
         self.push(OpCode::Control(Control::Close), &NORMAL);
         self.own = Own::Told;
-        self.patience = None;
     }
 
     fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -163,7 +149,7 @@ impl WsStream {
         }
     }
 
-    fn poll_timers(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+    fn poll_pings(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while let Some(pings) = &mut self.pings
             && pings.poll_tick(cx).is_ready()
         {
@@ -171,18 +157,8 @@ impl WsStream {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "pings were not answered"));
             }
             self.unanswered += 1;
-            if self.own != Own::Told && self.out.len() < MOST_WAITING {
+            if self.own == Own::Open && self.out.len() < MOST_WAITING {
                 self.push(OpCode::Control(Control::Ping), &[]);
-            }
-        }
-        while let Some(patience) = &mut self.patience
-            && patience.as_mut().poll(cx).is_ready()
-        {
-            if std::mem::take(&mut self.heard) {
-                self.patience = Some(Box::pin(tokio::time::sleep(HALF_CLOSE_PATIENCE)));
-            } else {
-                self.unanswered_end = !self.answered;
-                self.push_close();
             }
         }
         Ok(())
@@ -233,13 +209,13 @@ impl WsStream {
     /// A control frame is complete.
     fn obey(&mut self, control: Control) {
         match control {
-            Control::Ping if self.own != Own::Told && self.out.len() < MOST_WAITING => {
+            Control::Ping if self.own == Own::Open && self.out.len() < MOST_WAITING => {
                 let payload = std::mem::take(&mut self.control);
                 self.push(OpCode::Control(Control::Pong), &payload);
             }
             Control::Close => {
                 self.ended = true;
-                if self.own == Own::Held || (self.own == Own::Open && !self.half_close) {
+                if self.own == Own::Open && !self.half_close {
                     self.push_close();
                 }
             }
@@ -247,17 +223,12 @@ impl WsStream {
         }
     }
 
-    /// The connection ended between two frames.
-    fn end(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        if self.half_close || self.unanswered_end {
+    /// The connection ended its direction between two frames.
+    fn end(&mut self) -> io::Result<()> {
+        if self.half_close {
             return Err(cut_off());
         }
         self.ended = true;
-        if self.own == Own::Held {
-            self.own = Own::Told;
-            self.patience = None;
-            let _ = Pin::new(&mut self.inner).poll_shutdown(cx);
-        }
         Ok(())
     }
 
@@ -305,9 +276,6 @@ impl WsStream {
             self.current = None;
         }
         if is_data && n > 0 {
-            self.heard = true;
-            self.answered = true;
-            self.unanswered_end = false;
             return Poll::Ready(Ok(true));
         }
         if !is_data && !ready!(self.poll_more(cx))? {
@@ -367,12 +335,9 @@ impl AsyncRead for WsStream {
         loop {
             if this.ended {
                 this.send_along(cx);
-                if this.unanswered_end {
-                    return Poll::Ready(Err(cut_off()));
-                }
                 return Poll::Ready(Ok(()));
             }
-            this.poll_timers(cx)?;
+            this.poll_pings(cx)?;
             this.send_along(cx);
             let got = if this.current.is_some() {
                 ready!(this.poll_payload(cx, buf))?
@@ -381,7 +346,7 @@ impl AsyncRead for WsStream {
             } else if this.used < this.input.len() {
                 return Poll::Ready(Err(cut_in_frame()));
             } else {
-                this.end(cx)?;
+                this.end()?;
                 false
             };
             if got {
@@ -414,18 +379,15 @@ impl AsyncWrite for WsStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.own == Own::Open {
-            if self.half_close || self.ended {
+            if self.half_close {
                 self.push_close();
             } else {
-                self.own = Own::Held;
-                self.heard = false;
-                self.answered = false;
-                self.patience = Some(Box::pin(tokio::time::sleep(HALF_CLOSE_PATIENCE)));
+                self.own = Own::Beneath;
             }
         }
         ready!(self.as_mut().poll_flush(cx))?;
-        // Nothing comes any more, and nothing goes: the connection beneath can end too.
-        if self.ended && self.own == Own::Told {
+        // After a close frame the connection beneath ends when nothing comes any more either.
+        if self.own == Own::Beneath || self.ended {
             return Pin::new(&mut self.inner).poll_shutdown(cx);
         }
         Poll::Ready(Ok(()))

@@ -56,9 +56,9 @@ pub(in crate::transport::smux) struct Channel {
     pub(super) queued: bool,
     /// Since when the peer has sent no payload, or, after its end, since that.
     pub(super) quiet_since: Instant,
-    /// Something came since our direction ended.
-    pub(super) answered: bool,
-    /// Our end was told late, and nothing has come since our direction ended.
+    /// The last word is ours: nothing has come since the last payload was handed over.
+    pub(super) asking: bool,
+    /// Our end was told late, while the last word was ours, and nothing has come since.
     pub(super) unanswered: bool,
     /// Bytes that the stream's reader took.
     pub(super) taken: u64,
@@ -85,7 +85,7 @@ impl Channel {
             window_due: false,
             queued: false,
             quiet_since: now,
-            answered: false,
+            asking: false,
             unanswered: false,
             taken: 0,
             consumed: 0,

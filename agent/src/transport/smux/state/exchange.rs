@@ -148,7 +148,7 @@ impl State {
                 }
                 channel.inbox.extend(payload);
                 channel.quiet_since = now;
-                channel.answered = true;
+                channel.asking = false;
                 channel.unanswered = false;
                 self.buffered += payload.len();
                 wakes.extend(channel.reader.take());

@@ -259,13 +259,20 @@ impl State {
         let n = bytes.len().min(OUTBOX_BYTES - channel.outbox.len());
         channel.outbox.extend(&bytes[..n]);
         if n > 0 {
+            channel.asking = true;
             self.enqueue(id, wakes);
         }
         Ok(n)
     }
 
     /// Ends our direction.
-    pub(super) fn finish(&mut self, id: u32, now: Instant, wakes: &mut Vec<Waker>) -> io::Result<()> {
+    pub(super) fn finish(
+        &mut self,
+        id: u32,
+        side: Side,
+        now: Instant,
+        wakes: &mut Vec<Waker>,
+    ) -> io::Result<()> {
         if self.ended.is_some() {
             return Err(self.session_error());
         }
@@ -275,9 +282,10 @@ impl State {
             return Err(cut.error());
         }
         if channel.own == Own::Open {
-            channel.own = if greeted || channel.peer_ended { Own::Ending } else { Own::Held };
+            // Whoever was asked and ends is done; whoever asked and ends waits for the answer.
+            let at_once = greeted || channel.peer_ended || side == Side::Server;
+            channel.own = if at_once { Own::Ending } else { Own::Held };
             channel.quiet_since = now;
-            channel.answered = false;
             self.enqueue(id, wakes);
         }
         Ok(())

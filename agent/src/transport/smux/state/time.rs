@@ -47,7 +47,7 @@ impl State {
         for (id, own, peer_ended) in due {
             if own == Own::Held {
                 if let Some(channel) = self.channels.get_mut(&id) {
-                    channel.unanswered = !channel.answered;
+                    channel.unanswered = channel.asking;
                 }
                 self.tell_end(id, wakes);
             } else if peer_ended && own == Own::Open {
