@@ -3,7 +3,9 @@
 use super::*;
 use crate::relay::buffer::BUFFER_BYTES;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::task::{Wake, Waker};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -124,4 +126,37 @@ async fn much_payload_is_spliced_and_nothing_is_held_when_it_pauses() {
     })
     .await;
     assert!(direction.buffer.is_none() && direction.pipe.is_none());
+}
+
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// As a kernel that always has another whole pipe, and always room for it.
+fn endless(_: BorrowedFd<'_>, _: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
+    Ok(bytes)
+}
+
+#[tokio::test]
+async fn a_sender_that_never_pauses_leaves_the_others_their_turn() {
+    let ((mut sender, from), (to, _receiver)) = (pair().await, pair().await);
+    sender.write_all(&[1]).await.unwrap();
+    from.readable().await.unwrap();
+    to.writable().await.unwrap();
+    let (mut from, mut to) = (Stream::Tcp(from), Stream::Tcp(to));
+    let counter = AtomicU64::new(0);
+    let mut direction = Direction::new(Some(&counter));
+    (direction.way, direction.splice) = (Way::Splice, endless);
+    let wakes = Arc::new(Wakes(AtomicUsize::new(0)));
+    let waker = Waker::from(wakes.clone());
+    for turn in 1..=3 {
+        assert!(direction.poll(&mut Context::from_waker(&waker), &mut from, &mut to).is_pending());
+        assert_eq!(counter.load(Ordering::SeqCst), (turn * TURN_BYTES) as u64);
+        assert_eq!(wakes.0.load(Ordering::SeqCst), turn, "its next turn comes by itself");
+        assert!(direction.pipe.is_none(), "nothing is held meanwhile");
+    }
 }

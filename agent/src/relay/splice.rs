@@ -14,11 +14,12 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::ReadBuf;
 
-/// What a pipe holds at most: twice the kernel's default, since a pipe's places are used up by small segments too.
-const PIPE_BYTES: usize = 128 * 1024;
-/// Pipes of the process at most. Together they stay below the 16,384 pages that an ordinary user's pipes get before the
-/// kernel shrinks new ones (`fs.pipe-user-pages-soft`).
-const MOST_PIPES: u64 = 512;
+/// What a pipe holds at most: four times the kernel's default, since a pipe's places are used up by small segments too,
+/// and since each way through it costs two system calls.
+pub(super) const PIPE_BYTES: usize = 256 * 1024;
+/// Pipes of the process at most. Together they do not exceed the 16,384 pages that an ordinary user's pipes get before
+/// the kernel shrinks new ones (`fs.pipe-user-pages-soft`).
+const MOST_PIPES: u64 = 256;
 /// Spare pipes per thread.
 const SPARE: usize = 8;
 
