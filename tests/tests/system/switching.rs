@@ -3,13 +3,14 @@
 use crate::stages::{SWITCH, Scene, decided, heal, on_stage, options, pairs, switches};
 use anyhow::{Context as _, Result, ensure};
 use shared::api::{DecisionState, Event, PinInput};
+use shared::best_exit::DecisionRules;
 use shared::best_exit::Reason;
 use shared::strategy::Strategy;
 use std::time::Duration;
 use tests::netlab::Impairment;
 use tests::rig::client::{Outcome, Visit, start};
 use tests::rig::long_lived::Ending;
-use tests::rig::{LongLived, Stage, settled};
+use tests::rig::{LongLived, Stage, eventually, settled};
 
 /// The names of the exits in the order in which the node of the owner is to have them.
 async fn rendered(stage: &Stage, scene: &Scene) -> Result<(String, Vec<String>)> {
@@ -96,6 +97,31 @@ async fn a_lossy_way_behind_an_exit_counts_too() {
         stage.switched(scene.tunnel.id, "exit-b", SWITCH).await?;
         scene.serves("exit-b").await?;
         scene.nobody_noticed(&[]).await?;
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_adaptive_rules_leave_a_lossy_exit_and_a_dead_one() {
+    let mut options = options("adaptive");
+    options.settings.decision_rules = Some(DecisionRules::Adaptive);
+    on_stage(options, async |stage| {
+        let scene = Scene::open(stage).await?;
+        let lossy = Impairment::delay(Duration::from_millis(5)).loss(0.3);
+        stage.lab.link("entry-1", "exit-a").set_both(lossy)?;
+        stage.switched(scene.tunnel.id, "exit-b", SWITCH).await?;
+        scene.serves("exit-b").await?;
+        let cut = scene.users.now();
+        stage.lab.link("entry-1", "exit-b").cut()?;
+        eventually("exit-b is left", SWITCH, async || {
+            let order = stage.api.decision(scene.tunnel.id).await?.applied_order;
+            ensure!(order.first() != Some(&stage.node("exit-b")?), "{order:?}");
+            Ok(())
+        })
+        .await?;
+        let left = scene.users.now();
+        scene.nobody_noticed(&[(cut, left)]).await?;
         Ok(())
     })
     .await;
