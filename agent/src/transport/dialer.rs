@@ -38,18 +38,9 @@ impl Dialer {
     /// `path` is the dialer's, for errors; `addr` the node's address. Reads the files that the TLS options name.
     pub fn build(path: &str, config: &DialerConfig, addr: &HostPort) -> Result<Self, ConfigError> {
         let wrong = |field: &str, reason: String| ConfigError::new(format!("{path}.{field}"), reason);
-        let Some(kind) = Kind::parse(&config.kind) else {
-            return Err(wrong("type", format!("{} is not supported", config.kind)));
-        };
-        let mut known = KEYS.to_vec();
-        if kind.ws {
-            known.extend(WsClient::KEYS);
-        }
-        if kind.mux {
-            known.retain(|key| *key != "mux.");
-            known.extend(MuxOptions::KEYS);
-        }
+        let kind = Kind::of(path, &config.kind)?;
         let path_of_metadata = format!("{path}.metadata");
+        let known = kind.keys(&KEYS, &WsClient::KEYS);
         let metadata = MetadataReader::new(&path_of_metadata, &config.metadata, &known)?;
         if !kind.tls && config.tls.is_some() {
             return Err(wrong("tls", format!("{} has no tls options", config.kind)));

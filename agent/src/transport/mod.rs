@@ -14,6 +14,9 @@ pub mod smux;
 pub mod tls;
 pub mod ws;
 
+use crate::metadata::ConfigError;
+use smux::MuxOptions;
+
 /// The layers of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kind {
@@ -36,6 +39,26 @@ impl Kind {
             _ => return None,
         };
         Some(Self { tls, ws, mux })
+    }
+
+    /// The layers of a configured type; `path` is that of the object whose type it is.
+    fn of(path: &str, text: &str) -> Result<Self, ConfigError> {
+        let unsupported = || ConfigError::new(format!("{path}.type"), format!("{text} is not supported"));
+        Self::parse(text).ok_or_else(unsupported)
+    }
+
+    /// The metadata keys of this type: those of every type, and those of its layers.
+    fn keys(self, every: &[&'static str], websocket: &[&'static str]) -> Vec<&'static str> {
+        let mut keys = every.to_vec();
+        if self.ws {
+            keys.extend(websocket);
+        }
+        if self.mux {
+            // Elsewhere they say nothing, whatever they are.
+            keys.retain(|key| *key != "mux.");
+            keys.extend(MuxOptions::KEYS);
+        }
+        keys
     }
 }
 
