@@ -53,6 +53,13 @@ impl Budget {
         self.deadline.saturating_duration_since(self.options.clock.instant())
     }
 
+    /// For one of several ways: what it may spend, so that one which is merely slow leaves time for another. A sound
+    /// way needs far less than a connect's deadline, so more than that is not kept; nor is more than a third.
+    fn for_one_of_several(&self) -> Self {
+        let kept = self.options.deadlines.connect.min(self.left() / 3);
+        Self { deadline: self.deadline - kept, ..self.clone() }
+    }
+
     /// Takes one attempt; false if there is none, or no time.
     pub fn take(&mut self) -> bool {
         if self.left().is_zero() {
@@ -195,8 +202,11 @@ pub async fn reach(
             race(&mut search, entrant, (target, from), asking, budget).await?
         } else {
             let last = search.walk.is_last(&entrant.indices) || budget.was_last();
-            let patience = if last { Patience::All } else { Patience::Stage };
-            match through(&entrant.nodes, from, target, asking, (budget, patience)).await {
+            let (budget, patience) = match last {
+                true => (budget.clone(), Patience::All),
+                false => (budget.for_one_of_several(), Patience::Stage),
+            };
+            match through(&entrant.nodes, from, target, asking, (&budget, patience)).await {
                 Ok(up) => Some((entrant, up)),
                 Err(PathFailure { cause: Cause::ClientGone, .. }) => return Err(ChainFailure::ClientGone),
                 Err(failure) => {
