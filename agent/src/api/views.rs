@@ -1,12 +1,13 @@
 //! What the API shows.
 
 use super::Served;
+use crate::chain::report::MemberReport;
 use crate::limit::LimitKind;
+use crate::service::report::ServiceReport;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use shared::gost::LimiterConfig;
-use shared::link::ChainReport;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -22,8 +23,14 @@ pub(super) struct ServiceView {
     listening: Option<SocketAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
-    bytes_up: u64,
-    bytes_down: u64,
+    #[serde(flatten)]
+    report: Option<ServiceReport>,
+}
+
+#[derive(Serialize)]
+pub(super) struct ChainView {
+    name: String,
+    nodes: Vec<MemberReport>,
 }
 
 #[derive(Serialize)]
@@ -56,23 +63,20 @@ pub(super) struct LimiterView {
 
 pub(super) async fn services(State(served): State<Arc<Served>>) -> Json<Vec<ServiceView>> {
     let failed = served.runtime.failed();
-    let view = |service: shared::gost::ServiceConfig| {
-        let traffic = served.runtime.traffic(&service.name);
-        ServiceView {
-            listening: served.runtime.listening(&service.name),
-            failed: failed.get(&shared::link::service_key(&service.name)).cloned(),
-            bytes_up: traffic.as_ref().map_or(0, |traffic| traffic.up()),
-            bytes_down: traffic.as_ref().map_or(0, |traffic| traffic.down()),
-            name: service.name,
-            addr: service.addr,
-        }
+    let view = |service: shared::gost::ServiceConfig| ServiceView {
+        listening: served.runtime.listening(&service.name),
+        failed: failed.get(&shared::link::service_key(&service.name)).cloned(),
+        report: served.runtime.service_report(&service.name),
+        name: service.name,
+        addr: service.addr,
     };
     Json(served.runtime.config().services.into_iter().map(view).collect())
 }
 
-/// Marks, counters and latencies of the last hop's nodes.
-pub(super) async fn chains(State(served): State<Arc<Served>>) -> Json<Vec<ChainReport>> {
-    Json(served.runtime.report().chains)
+/// Marks, counters and probe results of all nodes, hop after hop.
+pub(super) async fn chains(State(served): State<Arc<Served>>) -> Json<Vec<ChainView>> {
+    let chains = served.runtime.chain_members();
+    Json(chains.into_iter().map(|(name, nodes)| ChainView { name, nodes }).collect())
 }
 
 pub(super) async fn connections(State(served): State<Arc<Served>>) -> Json<Connections> {

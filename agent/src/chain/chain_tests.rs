@@ -21,7 +21,7 @@ fn mark(chain: &Chain, index: usize, clock: &Clock) {
     let group = &chain.hops[0].group;
     let draw = group.draw(std::net::IpAddr::from([127, 0, 0, 1]), &Random::seeded(1));
     let attempt = group.pick(|i| i != index, &draw, clock).unwrap();
-    attempt.count_failure();
+    attempt.count_failure(failure::FailureKind::Lost);
     attempt.mark();
 }
 

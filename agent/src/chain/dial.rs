@@ -3,6 +3,7 @@
 use super::Chain;
 use super::asking::Asking;
 use super::connector::Asked;
+use super::failure::FailureKind;
 use super::fault::{AskError, TargetFault};
 use super::node::Node;
 use super::race::race;
@@ -24,6 +25,8 @@ use tokio::time::Instant;
 const GRACE: Duration = Duration::from_millis(300);
 /// Pause before all nodes are tried once more for the same client.
 const ROUND_PAUSE: Duration = Duration::from_millis(100);
+/// The stage before all handshakes.
+const CONNECT: &str = "connect";
 
 /// What one client connection may spend until it is through.
 #[derive(Clone, Debug)]
@@ -100,14 +103,32 @@ pub enum ChainFailure {
     #[error("the target cannot be reached through any node (last: {0})")]
     Target(TargetFault),
     /// The nodes failed.
-    #[error("no node could be used (last: {0})")]
-    Nodes(String),
+    #[error("no node could be used (last: {last})")]
+    Nodes {
+        /// The last one that was tried, and how it failed.
+        last: String,
+        /// In what way.
+        kind: FailureKind,
+    },
     /// The time for the whole connection is over.
     #[error("no node could be used in time (last: {0})")]
     Time(String),
     /// The client did not wait.
     #[error("the client is gone")]
     ClientGone,
+}
+
+impl ChainFailure {
+    /// The word by which it is counted; nothing has failed when the client is gone.
+    pub fn kind(&self) -> Option<FailureKind> {
+        match self {
+            ChainFailure::Empty => Some(FailureKind::NoNodes),
+            ChainFailure::Target(fault) => Some((*fault).into()),
+            ChainFailure::Nodes { kind, .. } => Some(*kind),
+            ChainFailure::Time(_) => Some(FailureKind::OutOfTime),
+            ChainFailure::ClientGone => None,
+        }
+    }
 }
 
 /// A connection through a chain.
@@ -138,21 +159,34 @@ pub(super) enum Cause {
     /// Connect or handshake, or an answer that blames the node. Another way to the node may work.
     Node {
         error: String,
+        kind: FailureKind,
         everywhere: bool,
     },
     /// As before, but the attempt had less time than its stage should have: not held against the node.
     Hurried {
         error: String,
+        kind: FailureKind,
     },
     /// The last node's answer blames the target.
     Target(TargetFault),
     ClientGone,
 }
 
+impl Cause {
+    /// The word by which it is counted; nothing has failed when the client is gone.
+    pub(super) fn kind(&self) -> Option<FailureKind> {
+        match self {
+            Cause::Node { kind, .. } | Cause::Hurried { kind, .. } => Some(*kind),
+            Cause::Target(fault) => Some((*fault).into()),
+            Cause::ClientGone => None,
+        }
+    }
+}
+
 impl std::fmt::Display for Cause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Cause::Node { error, .. } | Cause::Hurried { error } => f.write_str(error),
+            Cause::Node { error, .. } | Cause::Hurried { error, .. } => f.write_str(error),
             Cause::Target(fault) => write!(f, "answered: {fault}"),
             Cause::ClientGone => f.write_str("the client is gone"),
         }
@@ -289,7 +323,8 @@ pub(super) async fn approach(
         stream = Some(up.map_err(|cause| PathFailure { hop, cause })?);
     }
     // Walks hand out no empty paths; were there one, it leads nowhere.
-    stream.ok_or_else(|| PathFailure { hop: 0, cause: Cause::Hurried { error: "empty path".into() } })
+    let empty = || Cause::Hurried { error: "empty path".into(), kind: FailureKind::NoNodes };
+    stream.ok_or_else(|| PathFailure { hop: 0, cause: empty() })
 }
 
 /// Gets a connection to one node up to its connector: over TCP, or over what the hop before carries.
@@ -304,7 +339,11 @@ async fn raise(
     let (node, options) = (nodes[hop], &budget.options);
     let failure = |stage, hurried, error: io::Error| DialFailure {
         stage,
-        kind: error.kind(),
+        kind: if stage == CONNECT {
+            FailureKind::of_connect(&error)
+        } else {
+            FailureKind::of_handshake(&error)
+        },
         hurried: hurried && error.kind() == io::ErrorKind::TimedOut,
         text: error.to_string(),
     };
@@ -315,7 +354,7 @@ async fn raise(
             None => {
                 let (deadline, hurried) = cut(options.deadlines.connect, budget.left());
                 let connected = crate::net::connect(&node.addr, interface, deadline).await;
-                Stream::Tcp(connected.map_err(|error| failure("connect", hurried, error))?)
+                Stream::Tcp(connected.map_err(|error| failure(CONNECT, hurried, error))?)
             }
         };
         let (_, hurried) = cut(options.deadlines.handshake, budget.left());
@@ -341,13 +380,13 @@ async fn raise(
                     used.push(opened.session);
                     opened.stream
                 }),
-                Err(_) => Err(failure("connect", true, io::ErrorKind::TimedOut.into())),
+                Err(_) => Err(failure(CONNECT, true, io::ErrorKind::TimedOut.into())),
             }
         }
     };
     raised.map_err(|failure| match failure.hurried {
-        true => Cause::Hurried { error: failure.to_string() },
-        false => Cause::Node { error: failure.to_string(), everywhere: false },
+        true => Cause::Hurried { error: failure.to_string(), kind: FailureKind::OutOfTime },
+        false => Cause::Node { error: failure.to_string(), kind: failure.kind, everywhere: false },
     })
 }
 
@@ -369,7 +408,9 @@ async fn ask_next(
         Ok(Asked::Answered(stream)) => Ok(stream),
         // The next node speaks only after its handshake has begun, so a held answer comes with it.
         Ok(Asked::Unanswered(unanswered)) => Ok(unanswered.into_stream(None)),
-        Err(AskError::Node(error)) => Err((Whose::Asked, Cause::Node { error, everywhere: true })),
+        Err(AskError::Node(error, kind)) => {
+            Err((Whose::Asked, Cause::Node { error, kind, everywhere: true }))
+        }
         Err(other) => Err((Whose::Next, blame(hurried, &format!("through {}", node.config.name), &other))),
     }
 }
@@ -385,11 +426,11 @@ async fn ask_last(
     let (deadline, hurried) = for_answer(node.connector.timeout(), budget, patience);
     let failed = |error: AskError| match error {
         AskError::Target(fault) => Cause::Target(fault),
-        AskError::Node(error) => Cause::Node { error, everywhere: true },
+        AskError::Node(error, kind) => Cause::Node { error, kind, everywhere: true },
         // Not held against the node, which does what it shall for connections.
-        AskError::NoDatagrams => Cause::Hurried { error: AskError::NoDatagrams.to_string() },
+        error @ AskError::NoDatagrams => Cause::Hurried { error: error.to_string(), kind: error.kind() },
         other => match blame(hurried, &node.config.connector.kind, &other) {
-            Cause::Node { error, .. } => Cause::Node { error, everywhere: true },
+            Cause::Node { error, kind, .. } => Cause::Node { error, kind, everywhere: true },
             cause @ (Cause::Hurried { .. } | Cause::Target(_) | Cause::ClientGone) => cause,
         },
     };
@@ -435,8 +476,13 @@ fn for_answer(timeout: Option<Duration>, budget: &Budget, patience: Patience) ->
 
 fn blame(hurried: bool, stage: &str, error: &AskError) -> Cause {
     let timed_out = matches!(error, AskError::Io(error) if error.kind() == io::ErrorKind::TimedOut);
+    let kind = if hurried && timed_out { FailureKind::OutOfTime } else { error.kind() };
     let error = format!("{stage}: {error}");
-    if hurried && timed_out { Cause::Hurried { error } } else { Cause::Node { error, everywhere: false } }
+    if hurried && timed_out {
+        Cause::Hurried { error, kind }
+    } else {
+        Cause::Node { error, kind, everywhere: false }
+    }
 }
 
 async fn timed<T>(

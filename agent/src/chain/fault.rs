@@ -13,6 +13,7 @@
 //!
 //! HTTP's 503 is there although it could speak of the proxy: it is what GOST and Squid say of any target that is down.
 
+use super::failure::FailureKind;
 use crate::proxy::http::client::ClientError as HttpError;
 use crate::proxy::socks5::client::ClientError as SocksError;
 use crate::proxy::socks5::wire::Reply;
@@ -139,7 +140,7 @@ pub enum AskError {
     Target(TargetFault),
     /// Its answer speaks of itself, or is none of the protocol.
     #[error("{0}")]
-    Node(String),
+    Node(String, FailureKind),
     /// What is spoken to it knows connections only.
     #[error("its connector carries no datagrams")]
     NoDatagrams,
@@ -148,14 +149,35 @@ pub enum AskError {
     Io(#[from] io::Error),
 }
 
+impl AskError {
+    /// The word by which it is counted.
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            Self::Target(fault) => (*fault).into(),
+            Self::Node(_, kind) => *kind,
+            Self::NoDatagrams => FailureKind::NoDatagrams,
+            Self::Io(error) => FailureKind::of_answer(error),
+        }
+    }
+}
+
+/// What a SOCKS5 server says of itself.
+fn of_reply(reply: Reply) -> FailureKind {
+    match reply {
+        Reply::GeneralFailure => FailureKind::Unavailable,
+        Reply::CommandNotSupported | Reply::AddressTypeNotSupported => FailureKind::BadRequest,
+        _ => FailureKind::Refused,
+    }
+}
+
 impl From<RelayError> for AskError {
     fn from(error: RelayError) -> Self {
         match error {
             RelayError::Status(status) => match TargetFault::of_status(status) {
                 Some(fault) => Self::Target(fault),
-                None => Self::Node(error.to_string()),
+                None => Self::Node(error.to_string(), FailureKind::of_status(status)),
             },
-            RelayError::Wire(_) => Self::Node(error.to_string()),
+            RelayError::Wire(_) => Self::Node(error.to_string(), FailureKind::Protocol),
             RelayError::Io(error) => Self::Io(error),
         }
     }
@@ -166,10 +188,15 @@ impl From<SocksError> for AskError {
         match error {
             SocksError::Denied(reply) => match TargetFault::of_reply(reply) {
                 Some(fault) => Self::Target(fault),
-                None => Self::Node(error.to_string()),
+                None => Self::Node(error.to_string(), of_reply(reply)),
             },
             SocksError::Io(error) => Self::Io(error),
-            other => Self::Node(other.to_string()),
+            SocksError::Unauthorized | SocksError::NoMethod { .. } => {
+                Self::Node(error.to_string(), FailureKind::Credentials)
+            }
+            SocksError::Method(_) | SocksError::Wire(_) => {
+                Self::Node(error.to_string(), FailureKind::Protocol)
+            }
         }
     }
 }
@@ -179,10 +206,10 @@ impl From<HttpError> for AskError {
         match error {
             HttpError::Denied { code, .. } => match TargetFault::of_http(code) {
                 Some(fault) => Self::Target(fault),
-                None => Self::Node(error.to_string()),
+                None => Self::Node(error.to_string(), FailureKind::of_http(code)),
             },
             HttpError::Io(error) => Self::Io(error),
-            other => Self::Node(other.to_string()),
+            other => Self::Node(other.to_string(), FailureKind::Protocol),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A group of alternatives, one of which is used per attempt: the nodes of a hop, or the targets of a forwarder.
 
+use super::failure::FailureKind;
 use super::filter::Tier;
 use super::hash::ClientKey;
 use super::marks::{FailRule, Health};
@@ -308,8 +309,8 @@ impl Attempt {
     }
 
     /// Counts a failure without holding it against the member yet.
-    pub fn count_failure(&self) {
-        self.state.count_failure();
+    pub fn count_failure(&self, kind: FailureKind) {
+        self.state.count_failure(kind);
     }
 
     /// Holds the failure against the member; whether it is left out from now on and was not before.

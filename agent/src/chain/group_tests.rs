@@ -86,7 +86,7 @@ async fn counters_follow_connections() {
     let clock = Clock::system();
     let group = group(serde_json::json!({}), &[serde_json::json!({})]).unwrap();
     let attempt = next(&group, &clock);
-    attempt.count_failure();
+    attempt.count_failure(FailureKind::Lost);
     let open = attempt.open();
     let counters = |connections, open, failures| Counters { connections, open, failures };
     assert_eq!(group.state(0).counters(), counters(1, 1, 1));

@@ -3,6 +3,7 @@
 pub mod asking;
 pub mod connector;
 pub mod dial;
+pub mod failure;
 pub mod fault;
 pub mod filter;
 pub mod group;
@@ -13,6 +14,7 @@ pub mod node;
 pub mod policy;
 pub mod probe;
 pub(crate) mod race;
+pub mod report;
 mod search;
 pub mod select;
 mod sessions;

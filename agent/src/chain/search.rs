@@ -2,12 +2,14 @@
 
 use super::Chain;
 use super::dial::{Cause, ChainFailure, PathFailure, Through, Up};
+use super::failure::FailureKind;
 use super::filter::Tier;
 use super::group::Attempt;
 use super::hash::ClientKey;
 use super::node::Node;
 use super::walk::Walk;
 use crate::options::RuntimeOptions;
+use crate::relay::client::RelayError;
 
 /// One connection's search for a path.
 pub(super) struct Search<'a> {
@@ -65,10 +67,13 @@ impl<'a> Search<'a> {
     pub(super) fn failed(&mut self, entrant: Entrant<'a>, PathFailure { hop, cause }: PathFailure) {
         let Entrant { indices, nodes, path } = entrant;
         let node = nodes[hop];
-        let attempt = path.into_iter().nth(hop).inspect(Attempt::count_failure);
+        let attempt = path.into_iter().nth(hop);
+        if let (Some(attempt), Some(kind)) = (&attempt, cause.kind()) {
+            attempt.count_failure(kind);
+        }
         self.nodes_failed |= !matches!(cause, Cause::Target(_));
         match &cause {
-            Cause::Node { error, everywhere } => {
+            Cause::Node { error, everywhere, .. } => {
                 self.walk.strike(&indices, hop, *everywhere);
                 attempt.into_iter().for_each(|attempt| mark(self.chain, node, attempt, error));
             }
@@ -99,9 +104,21 @@ impl<'a> Search<'a> {
             Some((_, Cause::ClientGone)) => ChainFailure::ClientGone,
             Some((node, cause)) => {
                 let text = format!("{}: {cause}", node.config.name);
-                if out_of_time { ChainFailure::Time(text) } else { ChainFailure::Nodes(text) }
+                match cause.kind() {
+                    Some(kind) if !out_of_time => ChainFailure::Nodes { last: text, kind },
+                    _ => ChainFailure::Time(text),
+                }
             }
         }
+    }
+}
+
+/// An answer that came when payload had gone out already.
+fn of_late_answer(error: &RelayError) -> FailureKind {
+    match error {
+        RelayError::Status(status) => FailureKind::of_status(*status),
+        RelayError::Wire(_) => FailureKind::Protocol,
+        RelayError::Io(error) => FailureKind::of_answer(error),
     }
 }
 
@@ -136,7 +153,7 @@ fn settle(chain: &Chain, nodes: &[&Node], path: Vec<Attempt>, up: Up) -> Through
             Err(error) => {
                 // Payload has gone out, so nobody else can say whether it is the target: the node takes the blame.
                 if let Some(attempt) = path.into_iter().next_back() {
-                    attempt.count_failure();
+                    attempt.count_failure(of_late_answer(error));
                     if attempt.mark() {
                         tracing::info!(%error, "node is left out");
                     }

@@ -1,5 +1,6 @@
 //! What is remembered of a node: marks, counters and what its probes found. Outlives the chain it belongs to when the next has the same node.
 
+use super::failure::{FailureKind, Failures};
 use super::marks::{FailRule, Health, Marks};
 use super::measured::Measured;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +17,7 @@ pub struct NodeState {
     pub measured: Measured,
     connections: AtomicU64,
     open: AtomicU64,
-    failures: AtomicU64,
+    failures: Failures,
 }
 
 /// The counters of a node at one moment.
@@ -71,8 +72,13 @@ impl NodeState {
         was_marked
     }
 
-    pub(super) fn count_failure(&self) {
-        self.failures.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn count_failure(&self, kind: FailureKind) {
+        self.failures.count(kind);
+    }
+
+    /// In which ways it has failed, and how often.
+    pub fn failures(&self) -> &Failures {
+        &self.failures
     }
 
     /// The counters now.
@@ -80,7 +86,7 @@ impl NodeState {
         Counters {
             connections: self.connections.load(Ordering::Relaxed),
             open: self.open.load(Ordering::Relaxed),
-            failures: self.failures.load(Ordering::Relaxed),
+            failures: self.failures.total(),
         }
     }
 }

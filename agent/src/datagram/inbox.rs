@@ -2,11 +2,15 @@
 
 use super::frame;
 use super::pump::{Deliver as _, Peer};
+use crate::relay::traffic::Traffic;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// A buffer that has grown larger than this in a burst is given back once it is empty.
 const KEPT_BYTES: usize = 128 * 1024;
+
+/// Bytes before each datagram in a frame.
+const LENGTH: usize = 2;
 
 /// How much may wait in an [`Inbox`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +28,8 @@ pub struct Inbox {
     /// Locked for a copy or a non-blocking send at a time.
     state: Mutex<State>,
     filled: Notify,
+    /// Counts what is handed on, as bytes to a target.
+    traffic: Option<Arc<Traffic>>,
 }
 
 #[derive(Debug, Default)]
@@ -36,7 +42,27 @@ struct State {
 impl Inbox {
     /// Empty.
     pub fn new(limits: InboxLimits) -> Self {
-        Self { limits, state: Mutex::default(), filled: Notify::new() }
+        Self { limits, state: Mutex::default(), filled: Notify::new(), traffic: None }
+    }
+
+    /// Empty; what is handed on counts as bytes to a target.
+    pub fn counting(limits: InboxLimits, traffic: Arc<Traffic>) -> Self {
+        Self { traffic: Some(traffic), ..Self::new(limits) }
+    }
+
+    fn count(&self, bytes: usize) {
+        if let Some(traffic) = &self.traffic {
+            traffic.add_up(bytes);
+        }
+    }
+
+    /// Hands a datagram on; false if it is dropped.
+    fn hand_on(&self, peer: &Peer, datagram: &[u8]) -> bool {
+        let handed = peer.try_deliver(datagram).is_ok();
+        if handed {
+            self.count(datagram.len());
+        }
+        handed
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -48,9 +74,10 @@ impl Inbox {
     pub fn put(&self, datagram: &[u8]) -> bool {
         let mut state = self.state();
         if let Some(peer) = &state.peer {
-            return peer.try_deliver(datagram).is_ok();
+            return self.hand_on(peer, datagram);
         }
-        let framed = self.has_room(&state, datagram.len() + 2) && frame::push(&mut state.frames, datagram);
+        let framed =
+            self.has_room(&state, datagram.len() + LENGTH) && frame::push(&mut state.frames, datagram);
         self.added(state, framed)
     }
 
@@ -87,6 +114,7 @@ impl Inbox {
                 if !state.frames.is_empty() {
                     into.shrink_to(KEPT_BYTES);
                     std::mem::swap(&mut state.frames, into);
+                    self.count(into.len() - LENGTH * state.datagrams);
                     state.datagrams = 0;
                     return;
                 }
@@ -102,7 +130,7 @@ impl Inbox {
         let mut rest = &frames[..];
         while let Some((datagram, following)) = frame::split(rest) {
             // A full socket drops, as it does with those that come after.
-            let _ = peer.try_deliver(datagram);
+            self.hand_on(&peer, datagram);
             rest = following;
         }
         state.peer = Some(peer);

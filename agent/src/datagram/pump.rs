@@ -4,6 +4,7 @@
 use super::frame::{self, FrameReader};
 use super::inbox::Inbox;
 use crate::net::within;
+use crate::relay::traffic::Traffic;
 use std::cell::RefCell;
 use std::future::Future;
 use std::io;
@@ -80,6 +81,24 @@ impl Deliver for Peer {
     }
 }
 
+/// Counts what is handed to a target.
+pub struct Counted<'a, D> {
+    /// Takes it.
+    pub to: &'a D,
+    /// Counts it.
+    pub traffic: &'a Traffic,
+}
+
+impl<D: Deliver> Deliver for Counted<'_, D> {
+    fn try_deliver(&self, datagram: &[u8]) -> io::Result<()> {
+        self.to.try_deliver(datagram).inspect(|()| self.traffic.add_up(datagram.len()))
+    }
+
+    fn room(&self) -> impl Future<Output = io::Result<()>> + Send {
+        self.to.room()
+    }
+}
+
 /// Hands a datagram over, waiting a moment for room; false if it was dropped.
 pub async fn deliver(to: &impl Deliver, datagram: &[u8]) -> bool {
     match to.try_deliver(datagram) {
@@ -122,16 +141,23 @@ pub async fn inbox_to_frames(inbox: &Inbox, stream: &mut (impl AsyncWrite + Unpi
     }
 }
 
-/// From a target to a stream. While the stream is full, the kernel keeps, and then drops, what comes.
-pub async fn peer_to_frames(peer: &Peer, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+/// From a target to a client's stream. While the stream is full, the kernel keeps, and then drops, what comes.
+pub async fn peer_to_frames(
+    peer: &Peer,
+    stream: &mut (impl AsyncWrite + Unpin),
+    traffic: &Traffic,
+) -> io::Result<()> {
     let mut frames = Vec::new();
     loop {
         peer.socket.readable().await?;
+        let mut bytes = 0;
         receive(peer, |datagram| {
+            bytes += datagram.len();
             frame::push(&mut frames, datagram);
             frames.len() < BATCH_BYTES
         })?;
         write(&frames, stream).await?;
+        traffic.add_down(bytes);
         frames.clear();
     }
 }

@@ -8,10 +8,14 @@ mod validate;
 
 pub use crate::options::{Deadlines, RuntimeOptions};
 
+use crate::chain::Chain;
+use crate::chain::report::MemberReport;
 use crate::limit::{LimitKind, Limits};
 use crate::metadata::ConfigError;
 use crate::relay::traffic::Traffic;
+use crate::service::Service;
 use crate::service::plane::Plane;
+use crate::service::report::ServiceReport;
 use crate::service::tally::Tally;
 use arc_swap::ArcSwap;
 use owner::{Order, Owner};
@@ -110,12 +114,12 @@ pub struct Runtime {
 }
 
 /// What the owner lets everybody see.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct View {
     config: GostConfig,
     failed: BTreeMap<String, String>,
     listening: BTreeMap<String, SocketAddr>,
-    traffic: BTreeMap<String, Arc<Traffic>>,
+    services: BTreeMap<String, Arc<Service>>,
 }
 
 impl Runtime {
@@ -165,7 +169,19 @@ impl Runtime {
 
     /// What a service has carried.
     pub fn traffic(&self, service: &str) -> Option<Arc<Traffic>> {
-        self.view.load().traffic.get(service).cloned()
+        self.view.load().services.get(service).map(|service| service.traffic.clone())
+    }
+
+    /// What is to be seen of a service that was understood.
+    pub fn service_report(&self, service: &str) -> Option<ServiceReport> {
+        self.view.load().services.get(service).map(|service| service.report(&self.plane))
+    }
+
+    /// All nodes of every chain.
+    pub fn chain_members(&self) -> Vec<(String, Vec<MemberReport>)> {
+        let now_ms = self.now_ms();
+        let of = |chain: &Arc<Chain>| (chain.config.name.clone(), chain.members(now_ms));
+        self.plane.registry.all().values().map(of).collect()
     }
 
     /// Clients let in and refused.

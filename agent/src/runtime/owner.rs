@@ -115,6 +115,12 @@ impl Owner {
             Change::UpsertLimiter(kind, config) => Ok(self.plane.limits.put(kind, config)?),
             Change::DeleteLimiter(kind, name) => {
                 self.plane.limits.remove(kind, &name);
+                for built in self.services.values().filter_map(Entry::built) {
+                    let service = built.service.load();
+                    if service.names_limiter(kind, &name) {
+                        service.warn_of_missing_limiters(&self.plane);
+                    }
+                }
                 Ok(())
             }
             Change::Replace(config) => self.replace(config).await,
@@ -261,6 +267,7 @@ impl Owner {
         for warning in warnings(&probed) {
             tracing::warn!("service {warning}");
         }
+        service.warn_of_missing_limiters(plane);
         self.probes.follow(&service_key(&config.name), probed, plane);
         let mut entry = match self.services.remove(&config.name) {
             Some(Entry { state: State::Built(mut built), .. }) => {
@@ -379,10 +386,10 @@ impl Owner {
         for (name, (_, reason)) in &self.invalid_chains {
             failed.insert(chain_key(name), reason.clone());
         }
-        let (mut listening, mut traffic) = (BTreeMap::new(), BTreeMap::new());
+        let (mut listening, mut services) = (BTreeMap::new(), BTreeMap::new());
         for (name, entry) in &self.services {
             failed.extend(entry.failure().map(|reason| (service_key(name), reason.to_owned())));
-            traffic.extend(entry.built().map(|built| (name.clone(), built.service.load().traffic.clone())));
+            services.extend(entry.built().map(|built| (name.clone(), built.service.load_full())));
             listening.extend(entry.listening().map(|open| (name.clone(), open.local)));
         }
         let config = GostConfig {
@@ -393,7 +400,7 @@ impl Owner {
             climiters: self.plane.limits.configs(LimitKind::Connections),
             rlimiters: self.plane.limits.configs(LimitKind::Rate),
         };
-        self.view.store(Arc::new(View { config, failed, listening, traffic }));
+        self.view.store(Arc::new(View { config, failed, listening, services }));
     }
 }
 

@@ -2,15 +2,17 @@
 
 use super::Service;
 use super::plane::Plane;
+use super::refused::RefusedBy;
 use crate::limit::count::{Counted, Full};
 use crate::limit::datagrams::Policed;
 use crate::limit::limited::Limited;
-use crate::limit::names;
 use crate::limit::traffic::TrafficLimiter;
+use crate::limit::{LimitKind, names};
 use crate::net::within;
 use crate::proxy_protocol::{self, Ends, HeaderError};
 use crate::stream::Stream;
 use shared::gost::ServiceConfig;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::TcpStream;
@@ -32,6 +34,20 @@ impl LimiterNames {
     }
 }
 
+impl LimiterNames {
+    /// All of them.
+    pub(super) fn names(&self) -> impl Iterator<Item = (LimitKind, &str)> {
+        LimitKind::ALL.into_iter().flat_map(|kind| {
+            let list = match kind {
+                LimitKind::Traffic => &self.traffic,
+                LimitKind::Connections => &self.connections,
+                LimitKind::Rate => &self.rates,
+            };
+            list.iter().map(move |name| (kind, name.as_str()))
+        })
+    }
+}
+
 /// Why a client may not come in.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Denied {
@@ -41,6 +57,23 @@ pub(super) enum Denied {
     Connections { limiter: String, full: Full },
     #[error("too many new connections {full} (rlimiter {limiter})")]
     Rate { limiter: String, full: Full },
+}
+
+impl Denied {
+    /// The word by which it is counted.
+    pub(super) fn refused_by(&self) -> RefusedBy {
+        match self {
+            Denied::Header(HeaderError::Io(error)) if error.kind() != io::ErrorKind::TimedOut => {
+                match RefusedBy::of_request(error) {
+                    RefusedBy::ClientLeft => RefusedBy::ClientLeft,
+                    _ => RefusedBy::ProxyHeader,
+                }
+            }
+            Denied::Header(_) => RefusedBy::ProxyHeader,
+            Denied::Connections { .. } => RefusedBy::ConnectionLimit,
+            Denied::Rate { .. } => RefusedBy::RateLimit,
+        }
+    }
 }
 
 /// A client that may come in; counted as long as this lives.

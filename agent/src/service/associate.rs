@@ -2,9 +2,9 @@
 
 use super::Service;
 use super::admission::police;
-use super::connection::note_rejected;
 use super::parting::part;
 use super::plane::Plane;
+use super::refused::RefusedBy;
 use super::sessions::{Beginning, SessionOptions, Sessions};
 use crate::chain::hash::ClientKey;
 use crate::datagram::inbox::InboxLimits;
@@ -58,7 +58,8 @@ pub(super) async fn serve(
     let (listener, _slot) = match opened {
         Ok(opened) => opened,
         Err(error) => {
-            note_rejected(service, &format!("no socket for datagrams: {error}"), plane);
+            let reason = format!("no socket for datagrams: {error}");
+            service.refuse(RefusedBy::Room, client.key.ip(), &reason, plane);
             return part(client, &encode_reply(Reply::GeneralFailure), plane).await;
         }
     };

@@ -79,6 +79,7 @@ impl Service {
             proxy_in,
             proxy_out,
             traffic: previous.map(|old| old.traffic.clone()).unwrap_or_default(),
+            refused: previous.map(|old| old.refused.clone()).unwrap_or_default(),
             limiters: LimiterNames::of(config),
             refusals: LogGate::default(),
         })
@@ -96,7 +97,7 @@ impl Service {
             None => self.chain.iter().cloned().collect(),
         };
         let targets = self.forwarder().into_iter().flat_map(|forwarder| {
-            let Forwarder { targets, probes, group } = forwarder;
+            let Forwarder { targets, probes, group, .. } = forwarder;
             let chains = &chains;
             targets.iter().zip(probes).enumerate().filter_map(move |(i, (target, probe))| {
                 Some(Probed {
@@ -277,7 +278,8 @@ fn forwarder(
         }
     });
     let group = Group::build(path, config.selector.as_ref(), members, previous.map(|old| &old.group))?;
-    Ok(Forwarder { targets, probes, group })
+    let names = config.nodes.iter().map(|node| node.name.clone()).collect();
+    Ok(Forwarder { names, targets, probes, group })
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@ use crate::chain::Chain;
 use crate::chain::asking::Asking;
 use crate::chain::dial::{Budget, ChainFailure, Through, reach};
 use crate::chain::group::{Alternative, OwnTerms, attempt, draw};
-use crate::chain::marks::FailRule;
+use crate::chain::marks::{FailRule, Health};
 use crate::chain::probe::Probe;
 use crate::chain::probe::tasks::{Place, Probed};
+use crate::chain::report::MemberReport;
 use crate::chain::select::{Policy, Selection};
 use crate::chain::state::NodeState;
 use crate::metadata::ConfigError;
@@ -103,6 +104,18 @@ impl ChainGroup {
         entries.collect()
     }
 
+    /// What is to be seen of the chains.
+    pub(super) fn members(&self, plane: &Plane) -> Vec<MemberReport> {
+        let now_ms = plane.options.clock.now_ms();
+        let member = |entry: &ChainEntry| {
+            let chain = plane.registry.get(&entry.name);
+            let own = chain.map_or_else(OwnTerms::default, |chain| chain.terms);
+            let marked = entry.state.health(now_ms, own.over(self.rule).rule) == Health::Marked;
+            MemberReport::new(&entry.name, None, &entry.state, (marked, now_ms))
+        };
+        self.entries.iter().map(member).collect()
+    }
+
     /// Finds a way to `target` through one of the chains after another. A chain that fails is marked; so is one whose nodes
     /// blame the target, if another chain reaches it.
     pub(super) async fn reach(
@@ -135,7 +148,8 @@ impl ChainGroup {
             budget.renew_attempts(retries);
             let name = &self.entries[attempt.index()].name;
             let failure = match reach(chain, target, interface, asking, budget).await {
-                Ok(through) => {
+                Ok(mut through) => {
+                    through.open.push(attempt.open());
                     attempt.succeed();
                     for other in in_doubt {
                         mark(other, "others reach the target");
@@ -144,13 +158,17 @@ impl ChainGroup {
                 }
                 Err(failure) => failure,
             };
-            attempt.count_failure();
+            if let Some(kind) = failure.kind() {
+                attempt.count_failure(kind);
+            }
             match &failure {
                 ChainFailure::ClientGone => return Err(Refusal::ClientGone),
                 ChainFailure::Target(_) => in_doubt.push((attempt, name)),
                 // Whatever it was that took the time.
                 ChainFailure::Time(_) => drop(attempt),
-                ChainFailure::Empty | ChainFailure::Nodes(_) => mark((attempt, name), &failure.to_string()),
+                ChainFailure::Empty | ChainFailure::Nodes { .. } => {
+                    mark((attempt, name), &failure.to_string())
+                }
             }
             last = Some(Refusal::Chain { name: name.clone(), failure });
         }

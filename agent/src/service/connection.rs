@@ -1,9 +1,10 @@
 //! One client connection from accept to end.
 
-use super::admission::{Admitted, Denied, admit, ends};
+use super::admission::{Admitted, admit, ends};
 use super::plane::Plane;
 use super::reach::{Goal, Refusal, reach};
-use super::tally::{OpenConnection, RefusedBy};
+use super::refused::RefusedBy;
+use super::tally::OpenConnection;
 use super::{Forwarder, Handler, Service, Transport, proxying, udp_relay, udp_tunnel};
 use crate::net::within;
 use crate::proxy_protocol::Ends;
@@ -17,11 +18,14 @@ use crate::transport::smux;
 use arc_swap::ArcSwap;
 use shared::gost::Auth;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
+
+/// Why a client is refused that cannot say who it is.
+pub(super) const WRONG_CREDENTIALS: &str = "wrong or no credentials";
 
 /// What the connections of one listener need.
 pub(super) struct Accepting {
@@ -54,7 +58,7 @@ pub(super) async fn serve(accepting: &Accepting, mut tcp: TcpStream, peer: Socke
         Ok(admitted) => admitted,
         Err((client, denied)) => {
             crate::net::reset_on_close(&tcp);
-            return note_denied(&service, client, &denied, plane);
+            return service.refuse(denied.refused_by(), client.ip(), &denied, plane);
         }
     };
     let tasks = Tasks { tracker: plane.tracker.clone(), stop: stop.clone() };
@@ -68,7 +72,7 @@ pub(super) async fn serve(accepting: &Accepting, mut tcp: TcpStream, peer: Socke
     match accepted {
         Ok(Accepted::One(stream)) => serve_stream(&service, (stream, admitted), ends, plane, stop).await,
         Ok(Accepted::Many(streams)) => Box::pin(serve_streams(accepting, streams, ends)).await,
-        Err(error) => tracing::debug!(service = service.name, %peer, %error, "connection ended"),
+        Err(error) => service.refuse(RefusedBy::of_handshake(&error), ends.source.ip(), &error, plane),
     }
 }
 
@@ -84,7 +88,7 @@ async fn serve_streams(accepting: &Accepting, mut streams: smux::Accepting, ends
         };
         let Some(stream) = stream else { return };
         let service = service.load_full();
-        let Some(slot) = super::listener::slot(&service, plane) else {
+        let Some(slot) = super::listener::slot(&service, ends.source, plane) else {
             stream.abort();
             continue;
         };
@@ -110,7 +114,7 @@ async fn serve_stream(
         Ok(admitted) => admitted,
         Err(denied) => {
             stream.abort();
-            return note_denied(service, peer, &denied, plane);
+            return service.refuse(denied.refused_by(), peer.ip(), &denied, plane);
         }
     };
     let _listed = plane.tally.accept(|| OpenConnection {
@@ -157,7 +161,7 @@ async fn forward(
             client.pump(through.stream, stop).await
         }
         Err(refusal) => {
-            note(service, &refusal, plane);
+            note(service, client.key.ip(), &refusal, plane);
             client.refuse();
             Ok(())
         }
@@ -171,14 +175,17 @@ async fn relay(
     plane: &Arc<Plane>,
     stop: &CancellationToken,
 ) -> io::Result<()> {
-    let request = match tokio::time::timeout(deadline, read_request(client.stream())).await {
-        Ok(Ok(request)) => request,
-        Ok(Err(RequestError::Io(error))) => return Err(error),
-        Ok(Err(RequestError::Wire(error))) => return Err(io::Error::other(error)),
-        Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+    let ip = client.key.ip();
+    let read = tokio::time::timeout(deadline, read_request(client.stream())).await;
+    let read = match read.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into())) {
+        Err(RequestError::Wire(error)) => Err(io::Error::other(error)),
+        Err(RequestError::Io(error)) => Err(error),
+        Ok(request) => Ok(request),
     };
+    let request = read.inspect_err(|error| service.refuse(RefusedBy::of_request(error), ip, error, plane))?;
+    let refuse = |by, reason: &str| service.refuse(by, ip, &reason, plane);
     if !authorized(auth, request.auth.as_ref()) {
-        note_rejected(service, &"wrong or no credentials", plane);
+        refuse(RefusedBy::Credentials, WRONG_CREDENTIALS);
         return part(client, Status::Unauthorized, plane).await;
     }
     // As in GOST, a user is the same client wherever it comes from.
@@ -190,16 +197,23 @@ async fn relay(
     if request.udp && request.command == Command::Bind && forwarder.is_none() {
         return match bind {
             true => udp_tunnel::serve(service, client, plane, stop).await,
-            false => part(client, Status::Forbidden, plane).await,
+            false => {
+                refuse(RefusedBy::Unsupported, "associations of datagrams need `bind`");
+                part(client, Status::Forbidden, plane).await
+            }
         };
     }
     let goal = match (forwarder, &request.target) {
         _ if request.command != Command::Connect => {
+            refuse(RefusedBy::Unsupported, "relays connect, and nothing else");
             return part(client, Status::BadRequest, plane).await;
         }
         (Some(forwarder), _) => Goal::Fixed(forwarder),
         (None, Some(target)) => Goal::Asked(target),
-        (None, None) => return part(client, Status::BadRequest, plane).await,
+        (None, None) => {
+            refuse(RefusedBy::Request, "the request names no target");
+            return part(client, Status::BadRequest, plane).await;
+        }
     };
     if request.udp {
         return Box::pin(udp_relay::serve(service, goal, client, plane, stop)).await;
@@ -211,7 +225,7 @@ async fn relay(
             client.pump(through.stream, stop).await
         }
         Err(refusal) => {
-            note(service, &refusal, plane);
+            note(service, client.key.ip(), &refusal, plane);
             part(client, refusal.status(), plane).await
         }
     }
@@ -222,36 +236,10 @@ pub(super) async fn part(client: Client, status: Status, plane: &Plane) -> io::R
     super::parting::part(client, &response(status), plane).await
 }
 
-/// Logs that a client was refused for what it asked, or how.
-pub(super) fn note_rejected(service: &Service, reason: &dyn std::fmt::Display, plane: &Plane) {
-    plane.tally.refuse(RefusedBy::Request);
-    if let Some(held_back) = service.refusals.pass(&plane.options.clock) {
-        tracing::warn!(service = service.name, %reason, held_back, "client refused");
-    }
-}
-
-/// Logs that a client was not let in.
-fn note_denied(service: &Service, peer: SocketAddr, denied: &Denied, plane: &Plane) {
-    plane.tally.refuse(match denied {
-        Denied::Header(_) => RefusedBy::ProxyHeader,
-        Denied::Connections { .. } => RefusedBy::ConnectionLimit,
-        Denied::Rate { .. } => RefusedBy::RateLimit,
-    });
-    if let Some(held_back) = service.refusals.pass(&plane.options.clock) {
-        tracing::warn!(service = service.name, client = %peer.ip(), reason = %denied, held_back, "client refused");
-    }
-}
-
-/// Counts and logs a refusal.
-pub(super) fn note(service: &Service, refusal: &Refusal, plane: &Plane) {
-    if refusal.is_client_gone() {
-        return;
-    }
-    plane.tally.refuse(RefusedBy::NoWay);
-    if service.has_chain() {
+/// Counts and logs that there was no way for a client.
+pub(super) fn note(service: &Service, client: IpAddr, refusal: &Refusal, plane: &Plane) {
+    if service.has_chain() && !refusal.is_client_gone() {
         plane.count_refused();
     }
-    if let Some(held_back) = service.refusals.pass(&plane.options.clock) {
-        tracing::warn!(service = service.name, reason = %refusal, held_back, "client refused");
-    }
+    service.refuse(refusal.refused_by(), client, refusal, plane);
 }

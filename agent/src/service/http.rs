@@ -1,12 +1,13 @@
 //! The HTTP handler: `CONNECT`, and requests that are passed on.
 
 use super::Service;
-use super::connection::{note, note_rejected};
+use super::connection::{WRONG_CREDENTIALS, note};
 use super::http_exchange::exchange;
 use super::parting::part;
 use super::plane::Plane;
 use super::proxying::name_client;
 use super::reach::{Goal, Refusal, reach};
+use super::refused::RefusedBy;
 use crate::net::within;
 use crate::proxy::http::body::Body;
 use crate::proxy::http::head::{self, HeadError, RequestHead, Wanted};
@@ -96,25 +97,38 @@ pub(super) async fn serve(
     plane: &Plane,
     stop: &CancellationToken,
 ) -> io::Result<()> {
+    let ip = client.key.ip();
+    let refuse = |by, reason: &dyn std::fmt::Display| service.refuse(by, ip, reason, plane);
     let bytes = match timeout_at(deadline, read::head(client.stream(), Kind::Request, first)).await {
         Ok(Ok(bytes)) => bytes,
-        Ok(Err(ReadError::Io(error))) => return Err(error),
-        Ok(Err(error @ ReadError::NotHttp)) => return Err(io::Error::other(error)),
+        Ok(Err(ReadError::Io(error))) => {
+            refuse(RefusedBy::of_request(&error), &error);
+            return Err(error);
+        }
+        Ok(Err(error @ ReadError::NotHttp)) => {
+            refuse(RefusedBy::Request, &error);
+            return Err(io::Error::other(error));
+        }
         Ok(Err(error @ ReadError::TooLarge)) => {
+            refuse(RefusedBy::Request, &error);
             return Answer::new(431, error.to_string()).tell(client, plane).await;
         }
-        Err(_) => return Answer::new(408, "The head took too long.").tell(client, plane).await,
+        Err(_) => {
+            refuse(RefusedBy::RequestTimeout, &"no request in time");
+            return Answer::new(408, "The head took too long.").tell(client, plane).await;
+        }
     };
     let head = match head::request(&bytes) {
         Ok(head) => head,
         Err(error) => {
+            refuse(RefusedBy::Request, &error);
             let code = if error == HeadError::TooLarge { 431 } else { 400 };
             return Answer::new(code, error.to_string()).tell(client, plane).await;
         }
     };
     let given = head.fields.values("proxy-authorization").next().and_then(basic::decode);
     if !authorized(handler.auth.as_ref(), given.as_ref()) {
-        note_rejected(service, &"wrong or no credentials", plane);
+        refuse(RefusedBy::Credentials, &WRONG_CREDENTIALS);
         let challenge = format!("Proxy-Authenticate: Basic realm=\"{}\"\r\n", handler.realm);
         let answer = Answer::new(407, "This proxy wants user name and password.");
         return part(client, &answer.encode(&challenge), plane).await;
@@ -123,9 +137,13 @@ pub(super) async fn serve(
         Some(Wanted::Tunnel(target)) => (target, None),
         Some(Wanted::Plain { target, authority, path }) => match plain(head, &authority, &path) {
             Ok(plain) => (target, Some(plain)),
-            Err(answer) => return answer.tell(client, plane).await,
+            Err(answer) => {
+                refuse(RefusedBy::Request, &answer.text);
+                return answer.tell(client, plane).await;
+            }
         },
         None => {
+            refuse(RefusedBy::Request, &"no request for a proxy");
             let text = "This is a proxy: CONNECT host:port, or a request for http://host/.";
             return Answer::new(400, text).tell(client, plane).await;
         }
@@ -136,13 +154,13 @@ pub(super) async fn serve(
     let through = match reach(service, Goal::Asked(&target), &mut client, plane).await {
         Ok(through) => through,
         Err(refusal) => {
-            note(service, &refusal, plane);
+            note(service, ip, &refusal, plane);
             return Answer::of(&refusal).tell(client, plane).await;
         }
     };
     let _open = through.open;
     match plain {
-        Some(plain) => exchange(client, through.stream, plain, plane, stop).await,
+        Some(plain) => exchange(service, client, (through.stream, plain), plane, stop).await,
         None => {
             within(plane.options.deadlines.handshake, async {
                 client.stream().write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;

@@ -1,5 +1,6 @@
 //! One request and its response, passed on between a client and its target.
 
+use super::Service;
 use super::http::{Answer, Plain};
 use super::parting::part;
 use super::plane::Plane;
@@ -7,6 +8,7 @@ use crate::proxy::http::body::Body;
 use crate::proxy::http::forward;
 use crate::proxy::http::head::{self, ResponseHead};
 use crate::relay::pump::Client;
+use crate::relay::traffic::Traffic;
 use crate::stream::Stream;
 use std::io;
 use std::time::Duration;
@@ -36,14 +38,15 @@ enum Failure {
 
 /// Passes the request on, and the response back, then ends the connection; after a change of protocol it goes on.
 pub(super) async fn exchange(
+    service: &Service,
     mut client: Client,
-    mut upstream: Stream,
-    plain: Plain,
+    (mut upstream, plain): (Stream, Plain),
     plane: &Plane,
     stop: &CancellationToken,
 ) -> io::Result<()> {
+    let traffic = &*service.traffic;
     let passed = tokio::select! {
-        passed = pass(client.stream(), &mut upstream, &plain) => passed,
+        passed = pass(client.stream(), &mut upstream, &plain, traffic) => passed,
         () = stop.cancelled() => Err(Failure::Cut(io::Error::new(io::ErrorKind::ConnectionAborted, "stopped"))),
     };
     match passed {
@@ -51,6 +54,7 @@ pub(super) async fn exchange(
         Ok(End::Switched(first)) => {
             let sending = client.stream().write_all(&first);
             crate::net::within(plane.options.deadlines.handshake, sending).await?;
+            traffic.add_down(first.len());
             client.pump(upstream, stop).await
         }
         Err(Failure::Unanswered(answer)) => answer.tell(client, plane).await,
@@ -63,11 +67,16 @@ pub(super) async fn exchange(
     }
 }
 
-async fn pass(client: &mut Stream, upstream: &mut Stream, plain: &Plain) -> Result<End, Failure> {
+async fn pass(
+    client: &mut Stream,
+    upstream: &mut Stream,
+    plain: &Plain,
+    traffic: &Traffic,
+) -> Result<End, Failure> {
     let (mut from_client, mut to_client) = tokio::io::split(client);
     let (mut from_target, mut to_target) = tokio::io::split(upstream);
-    let mut back = std::pin::pin!(back(&mut from_target, &mut to_client, plain));
-    let mut forth = std::pin::pin!(forth(&mut from_client, &mut to_target, plain));
+    let mut back = std::pin::pin!(back(&mut from_target, &mut to_client, plain, traffic));
+    let mut forth = std::pin::pin!(forth(&mut from_client, &mut to_target, plain, traffic));
     let mut sending = true;
     loop {
         tokio::select! {
@@ -87,9 +96,15 @@ async fn forth(
     client: &mut (impl AsyncRead + Unpin),
     target: &mut (impl AsyncWrite + Unpin),
     plain: &Plain,
+    traffic: &Traffic,
 ) -> io::Result<()> {
     let mut body = plain.body;
-    let mut sent = target.write_all(&plain.bytes).await;
+    let mut send = async |bytes: &[u8]| {
+        target.write_all(bytes).await?;
+        traffic.add_up(bytes.len());
+        io::Result::Ok(())
+    };
+    let mut sent = send(&plain.bytes).await;
     let mut block = Vec::new();
     while !body.is_complete() && sent.is_ok() {
         block.resize(BLOCK, 0);
@@ -98,7 +113,7 @@ async fn forth(
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let part = body.take(&block[..read]).map_err(io::Error::other)?;
-        sent = target.write_all(&block[..part]).await;
+        sent = send(&block[..part]).await;
     }
     if let Err(error) = sent.and(target.flush().await) {
         tracing::debug!(%error, "the target takes no more of the request");
@@ -111,6 +126,7 @@ async fn back(
     target: &mut (impl AsyncRead + Unpin),
     client: &mut (impl AsyncWrite + Unpin),
     plain: &Plain,
+    traffic: &Traffic,
 ) -> Result<End, Failure> {
     let mut there = Vec::new();
     let head = loop {
@@ -124,17 +140,17 @@ async fn back(
         if head.code == 101 || head.code >= 200 {
             break head;
         }
-        client.write_all(&forward::response(&head)).await.map_err(Failure::Cut)?;
+        tell(client, &forward::response(&head), traffic).await.map_err(Failure::Cut)?;
         client.flush().await.map_err(Failure::Cut)?;
     };
     let mut body = Body::of_response(&head, &plain.head.method)
         .map_err(|error| Failure::Unanswered(Answer::new(502, error.to_string())))?;
-    client.write_all(&forward::response(&head)).await.map_err(Failure::Cut)?;
+    tell(client, &forward::response(&head), traffic).await.map_err(Failure::Cut)?;
     if head.code == 101 {
         client.flush().await.map_err(Failure::Cut)?;
         return Ok(End::Switched(there));
     }
-    body_back(target, client, &mut body, there).await.map_err(Failure::Cut)?;
+    body_back((target, client), &mut body, there, traffic).await.map_err(Failure::Cut)?;
     Ok(End::Complete)
 }
 
@@ -160,14 +176,21 @@ async fn response(
     }
 }
 
+/// Sends to the client, and counts that.
+async fn tell(client: &mut (impl AsyncWrite + Unpin), bytes: &[u8], traffic: &Traffic) -> io::Result<()> {
+    client.write_all(bytes).await?;
+    traffic.add_down(bytes.len());
+    Ok(())
+}
+
 async fn body_back(
-    target: &mut (impl AsyncRead + Unpin),
-    client: &mut (impl AsyncWrite + Unpin),
+    (target, client): (&mut (impl AsyncRead + Unpin), &mut (impl AsyncWrite + Unpin)),
     body: &mut Body,
     there: Vec<u8>,
+    traffic: &Traffic,
 ) -> io::Result<()> {
     let part = body.take(&there).map_err(io::Error::other)?;
-    client.write_all(&there[..part]).await?;
+    tell(client, &there[..part], traffic).await?;
     drop(there);
     let mut block = Vec::new();
     while !body.is_complete() {
@@ -181,7 +204,7 @@ async fn body_back(
             };
         }
         let part = body.take(&block[..read]).map_err(io::Error::other)?;
-        client.write_all(&block[..part]).await?;
+        tell(client, &block[..part], traffic).await?;
     }
     client.flush().await
 }

@@ -2,7 +2,7 @@
 
 use super::connection::{self, Accepting};
 use super::plane::Plane;
-use super::tally::RefusedBy;
+use super::refused::RefusedBy;
 use super::{Service, Transport, udp};
 use crate::datagram::listener::DatagramListener;
 use crate::net::ListenAddress;
@@ -123,7 +123,7 @@ async fn accept(listener: TcpListener, accepting: Arc<Accepting>) {
             }
         };
         pause = FIRST_PAUSE;
-        let Some(slot) = slot(&accepting.service.load(), &accepting.plane) else {
+        let Some(slot) = slot(&accepting.service.load(), peer, &accepting.plane) else {
             crate::net::reset_on_close(&tcp);
             continue;
         };
@@ -136,13 +136,10 @@ async fn accept(listener: TcpListener, accepting: Arc<Accepting>) {
 }
 
 /// Room for one more connection, if there is any.
-pub(super) fn slot(service: &Service, plane: &Plane) -> Option<OwnedSemaphorePermit> {
+pub(super) fn slot(service: &Service, client: SocketAddr, plane: &Plane) -> Option<OwnedSemaphorePermit> {
     let slot = plane.slots.clone().try_acquire_owned().ok();
     if slot.is_none() {
-        plane.tally.refuse(RefusedBy::Room);
-        if let Some(held_back) = service.refusals.pass(&plane.options.clock) {
-            tracing::warn!(service = service.name, held_back, "too many connections: refused");
-        }
+        service.refuse(RefusedBy::Room, client.ip(), &"too many connections", plane);
     }
     slot
 }

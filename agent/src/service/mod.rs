@@ -13,6 +13,8 @@ pub mod plane;
 mod proxying;
 mod race;
 mod reach;
+pub mod refused;
+pub mod report;
 mod session;
 mod sessions;
 mod socks5;
@@ -30,6 +32,7 @@ use crate::transport::acceptor::Acceptor;
 use admission::LimiterNames;
 use chains::ChainGroup;
 use plane::LogGate;
+use refused::Refused;
 use shared::address::HostPort;
 use shared::gost::Auth;
 use std::sync::Arc;
@@ -58,6 +61,8 @@ pub struct Service {
     proxy_out: Option<Version>,
     /// What it has carried; goes on when the service is changed.
     pub traffic: Arc<Traffic>,
+    /// The clients it has refused; goes on when the service is changed.
+    pub refused: Arc<Refused>,
     /// What its clients are limited by.
     limiters: LimiterNames,
     /// Refusals come as often as clients do; their log lines do not.
@@ -87,6 +92,7 @@ enum Handler {
 
 /// Fixed targets; the same places as in the group.
 struct Forwarder {
+    names: Vec<String>,
     targets: Vec<HostPort>,
     /// How it is seen whether each works.
     probes: Vec<Option<Arc<Probe>>>,

@@ -3,6 +3,7 @@
 use super::build::{HASH, positive};
 use super::http::Http;
 use super::plane::Plane;
+use super::refused::RefusedBy;
 use super::socks5::Socks5;
 use super::{Service, associate, http, socks5};
 use crate::chain::connector::{check_auth, check_basic_auth};
@@ -99,10 +100,12 @@ pub(super) async fn serve(
             http::serve(service, handler, (client, None), deadline, plane, stop).await
         }
         Protocols::Auto(on_socks5, on_http) => {
-            let first = match timeout_at(deadline, client.stream().read_u8()).await {
-                Ok(first) => first?,
-                Err(_) => return Err(io::ErrorKind::TimedOut.into()),
-            };
+            let ip = client.key.ip();
+            let first = timeout_at(deadline, client.stream().read_u8()).await;
+            let first =
+                first.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).inspect_err(|error| {
+                    service.refuse(RefusedBy::of_request(error), ip, error, plane);
+                })?;
             let client = (client, Some(first));
             if first == wire::VERSION {
                 socks5::serve(service, on_socks5, client, deadline, plane, stop).await

@@ -50,7 +50,7 @@ pub(super) async fn race<W: Way>(
             Ok(Some((attempt, Ok(way)))) => return Ok(Reached { way, target: Some(attempt) }),
             Ok(Some((attempt, Err(refusal)))) => {
                 if refusal.blames_target() {
-                    attempt.count_failure();
+                    attempt.count_failure(refusal.kind());
                     if attempt.mark() {
                         tracing::info!(service = service.name, %refusal, "target is left out");
                     }

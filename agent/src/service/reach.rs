@@ -2,9 +2,11 @@
 
 use super::plane::Plane;
 use super::race::race;
+use super::refused::RefusedBy;
 use super::{Forwarder, Service};
 use crate::chain::asking::Asking;
 use crate::chain::dial::{Budget, ChainFailure, Through};
+use crate::chain::failure::FailureKind;
 use crate::chain::fault::TargetFault;
 use crate::chain::group::Attempt;
 use crate::net::{Interface, within};
@@ -62,6 +64,33 @@ impl Refusal {
             | Refusal::Announce(_)
             | Refusal::ClientGone => None,
             Refusal::Direct { error, .. } => Some(TargetFault::of_io(error)),
+        }
+    }
+
+    /// The word by which a failure of a target is counted.
+    pub(super) fn kind(&self) -> FailureKind {
+        match self {
+            Refusal::Direct { error, .. } => FailureKind::of_connect(error),
+            Refusal::Chain { failure, .. } => failure.kind().unwrap_or(FailureKind::Lost),
+            Refusal::Announce(_) | Refusal::ClientGone => FailureKind::Lost,
+            Refusal::NoChain(_) | Refusal::NoTarget => FailureKind::NoNodes,
+            Refusal::Time => FailureKind::OutOfTime,
+        }
+    }
+
+    /// The word by which a refused client is counted.
+    pub(super) fn refused_by(&self) -> RefusedBy {
+        match self {
+            Refusal::NoChain(_) => RefusedBy::NoChain,
+            Refusal::Chain { failure, .. } => match failure {
+                ChainFailure::Empty | ChainFailure::Nodes { .. } => RefusedBy::NoExit,
+                ChainFailure::Target(_) => RefusedBy::Target,
+                ChainFailure::Time(_) => RefusedBy::OutOfTime,
+                ChainFailure::ClientGone => RefusedBy::ClientLeft,
+            },
+            Refusal::Direct { .. } | Refusal::Announce(_) | Refusal::NoTarget => RefusedBy::Target,
+            Refusal::Time => RefusedBy::OutOfTime,
+            Refusal::ClientGone => RefusedBy::ClientLeft,
         }
     }
 
@@ -164,6 +193,7 @@ pub(super) async fn reach(
         within(plane.options.deadlines.handshake, announce).await.map_err(Refusal::Announce)?;
     }
     target.into_iter().for_each(|target| {
+        way.open.push(target.open());
         target.succeed();
     });
     Ok(way)
@@ -210,7 +240,7 @@ async fn find<W: Way>(
         match reach_target(service, target, asking, plane, &mut budget).await {
             Ok(way) => return Ok(Reached { way, target: Some(attempt) }),
             Err(refusal) if refusal.blames_target() => {
-                attempt.count_failure();
+                attempt.count_failure(refusal.kind());
                 if attempt.mark() {
                     tracing::info!(service = service.name, %target, %refusal, "target is left out");
                 }

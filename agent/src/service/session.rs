@@ -7,15 +7,17 @@ use super::reach::{DatagramWay, Goal, Reached, Refusal, reach_for_datagrams};
 use super::sessions::Listed;
 use crate::chain::asking::Asking;
 use crate::chain::dial::Through;
+use crate::chain::failure::FailureKind;
 use crate::chain::group::Attempt;
 use crate::chain::hash::ClientKey;
 use crate::clock::Clock;
 use crate::datagram::frame::{self, FrameReader};
 use crate::datagram::inbox::{Inbox, InboxLimits};
-use crate::datagram::pump::{Deliver, Peer, STILL, deliver, frames_to, inbox_to_frames, peer_to};
+use crate::datagram::pump::{Counted, Deliver, Peer, STILL, deliver, frames_to, inbox_to_frames, peer_to};
 use crate::datagram::socket::give_up_after;
 use crate::limit::datagrams::Policed;
 use crate::limit::traffic::Direction;
+use crate::relay::traffic::Traffic;
 use shared::address::HostPort;
 use std::future::Future;
 use std::hash::Hash;
@@ -69,8 +71,13 @@ pub(super) struct Session {
 
 impl Session {
     /// Begins with a datagram at `now_ms`, under limits if there are any.
-    pub(super) fn new(limits: InboxLimits, now_ms: u64, policed: Option<Policed>) -> Self {
-        Self { inbox: Inbox::new(limits), last_ms: AtomicU64::new(now_ms), policed }
+    pub(super) fn new(
+        limits: InboxLimits,
+        now_ms: u64,
+        policed: Option<Policed>,
+        traffic: Arc<Traffic>,
+    ) -> Self {
+        Self { inbox: Inbox::counting(limits, traffic), last_ms: AtomicU64::new(now_ms), policed }
     }
 
     /// Whether a datagram may pass, which then counts.
@@ -103,6 +110,7 @@ struct Limited<'a, D> {
     to: &'a D,
     session: &'a Session,
     dropped: &'a Plane,
+    traffic: &'a Traffic,
 }
 
 impl<D: Deliver> Deliver for Limited<'_, D> {
@@ -112,6 +120,9 @@ impl<D: Deliver> Deliver for Limited<'_, D> {
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
         let outcome = self.to.try_deliver(datagram);
+        if outcome.is_ok() {
+            self.traffic.add_down(datagram.len());
+        }
         if outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
             && let Some(policed) = &self.session.policed
         {
@@ -149,7 +160,7 @@ pub(super) async fn run<K: Hash + Eq + Clone + Send + Sync + 'static, D: Deliver
             }
         }
         Err(refusal) => {
-            note(service, &refusal, plane);
+            note(service, beginning.client.ip(), &refusal, plane);
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = tokio::time::sleep(REFUSED_PAUSE) => {}
@@ -196,8 +207,10 @@ async fn carry<K: Hash + Eq + Clone + Send + Sync + 'static, D: Deliver>(
     let (session, options) = (listed.session(), &beginning.options);
     let clock = &listed.plane().options.clock;
     session.touch(clock.now_ms());
+    let traffic = &*beginning.service.traffic;
+    let _target = target.as_ref().map(Attempt::open);
     let doubt = Doubt(Mutex::new(target));
-    let to = Limited { to: &beginning.to, session, dropped: listed.plane() };
+    let to = Limited { to: &beginning.to, session, dropped: listed.plane(), traffic };
     let answered = Notify::new();
     let seen = |_| {
         session.touch(clock.now_ms());
@@ -210,6 +223,7 @@ async fn carry<K: Hash + Eq + Clone + Send + Sync + 'static, D: Deliver>(
         match way {
             DatagramWay::Framed(through) => {
                 // It went along with the request.
+                traffic.add_up(frame::split(&first).map_or(0, |(first, _)| first.len()));
                 drop(first);
                 framed(session, through, &to, seen).await
             }
@@ -217,7 +231,7 @@ async fn carry<K: Hash + Eq + Clone + Send + Sync + 'static, D: Deliver>(
                 let peer = Arc::new(Peer::new(socket));
                 // Waits until the new socket is known to have room, so that those which follow need not.
                 if let Some((first, _)) = frame::split(&first) {
-                    deliver(&*peer, first).await;
+                    deliver(&Counted { to: &*peer, traffic }, first).await;
                 }
                 drop(first);
                 session.inbox.attach(peer.clone());
@@ -268,7 +282,7 @@ impl Doubt {
             peer.refused().await;
             let has_others = service.forwarder().is_some_and(|forwarder| forwarder.targets.len() > 1);
             if has_others && let Some(target) = self.take() {
-                target.count_failure();
+                target.count_failure(FailureKind::ConnectRefused);
                 if target.mark() {
                     tracing::info!(service = service.name, "target refuses datagrams and is left out");
                 }

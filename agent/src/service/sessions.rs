@@ -108,7 +108,8 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Sessions<K> {
             Err(denied) => return self.drop_one(&denied.to_string()),
         };
         let policed = admitted.as_ref().and_then(|admitted| admitted.police(&self.plane));
-        let session = Arc::new(Session::new(beginning.options.inbox, now_ms, policed));
+        let traffic = beginning.service.traffic.clone();
+        let session = Arc::new(Session::new(beginning.options.inbox, now_ms, policed, traffic));
         if !session.permits(Direction::Input, datagram) {
             return self.drop_one("traffic limit");
         }

@@ -2,11 +2,12 @@
 
 use super::Service;
 use super::associate;
-use super::connection::{note, note_rejected};
+use super::connection::note;
 use super::parting::part;
 use super::plane::Plane;
 use super::proxying::name_client;
 use super::reach::{Goal, reach};
+use super::refused::RefusedBy;
 use super::sessions::SessionOptions;
 use crate::chain::fault::TargetFault;
 use crate::net::within;
@@ -36,20 +37,31 @@ pub(super) async fn serve(
     plane: &Arc<Plane>,
     stop: &CancellationToken,
 ) -> io::Result<()> {
+    let ip = client.key.ip();
+    let refuse = |by, reason: &dyn std::fmt::Display| service.refuse(by, ip, reason, plane);
     let accepting = accept(client.stream(), first, handler.auth.as_ref());
     let request = match timeout_at(deadline, accepting).await {
         Ok(Ok(request)) => request,
-        Ok(Err(RequestError::Io(error))) => return Err(error),
-        Ok(Err(error @ RequestError::Wire(_))) => return Err(io::Error::other(error)),
+        Ok(Err(RequestError::Io(error))) => {
+            refuse(RefusedBy::of_request(&error), &error);
+            return Err(error);
+        }
+        Ok(Err(error @ RequestError::Wire(_))) => {
+            refuse(RefusedBy::Request, &error);
+            return Err(io::Error::other(error));
+        }
         Ok(Err(RequestError::Request(error, reply))) => {
-            note_rejected(service, &error, plane);
+            refuse(RefusedBy::Request, &error);
             return part(client, &encode_reply(reply), plane).await;
         }
         Ok(Err(error @ (RequestError::NoMethod | RequestError::Unauthorized))) => {
-            note_rejected(service, &error, plane);
+            refuse(RefusedBy::Credentials, &error);
             return part(client, b"", plane).await;
         }
-        Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+        Err(_) => {
+            refuse(RefusedBy::RequestTimeout, &"no request in time");
+            return Err(io::ErrorKind::TimedOut.into());
+        }
     };
     let target = match (request.command, request.target) {
         (Command::Connect, Some(target)) => target,
@@ -60,9 +72,11 @@ pub(super) async fn serve(
             return associate::serve(service, (options, by_target), client, plane, stop).await;
         }
         (Command::Connect, None) => {
+            refuse(RefusedBy::Request, &"the request names no target");
             return part(client, &encode_reply(Reply::GeneralFailure), plane).await;
         }
-        (Command::Bind | Command::Associate | Command::Other(_), _) => {
+        (command @ (Command::Bind | Command::Associate | Command::Other(_)), _) => {
+            refuse(RefusedBy::Unsupported, &format!("asked for {command:?}"));
             return part(client, &encode_reply(Reply::CommandNotSupported), plane).await;
         }
     };
@@ -76,7 +90,7 @@ pub(super) async fn serve(
             client.pump(through.stream, stop).await
         }
         Err(refusal) => {
-            note(service, &refusal, plane);
+            note(service, ip, &refusal, plane);
             let reply = refusal.fault().map_or(Reply::GeneralFailure, TargetFault::reply);
             part(client, &encode_reply(reply), plane).await
         }

@@ -1,55 +1,16 @@
 //! What is counted for whoever looks: refused clients by reason, and who is connected.
 
+use super::refused::Refused;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Why a client was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusedBy {
-    /// The agent has no room for more connections.
-    Room,
-    /// A limit of open connections.
-    ConnectionLimit,
-    /// A limit of new connections per second.
-    RateLimit,
-    /// No good PROXY header came.
-    ProxyHeader,
-    /// What it asked for, or how.
-    Request,
-    /// There was no way to its target.
-    NoWay,
-}
-
-impl RefusedBy {
-    /// In the order of their counters.
-    pub const ALL: [RefusedBy; 6] = [
-        RefusedBy::Room,
-        RefusedBy::ConnectionLimit,
-        RefusedBy::RateLimit,
-        RefusedBy::ProxyHeader,
-        RefusedBy::Request,
-        RefusedBy::NoWay,
-    ];
-
-    /// A stable word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RefusedBy::Room => "room",
-            RefusedBy::ConnectionLimit => "connection_limit",
-            RefusedBy::RateLimit => "rate_limit",
-            RefusedBy::ProxyHeader => "proxy_header",
-            RefusedBy::Request => "request",
-            RefusedBy::NoWay => "no_way",
-        }
-    }
-}
-
 /// Counters and the list of open connections.
 #[derive(Debug, Default)]
 pub struct Tally {
-    refused: [AtomicU64; RefusedBy::ALL.len()],
+    /// Clients that were refused, of all services.
+    pub refused: Refused,
     accepted: AtomicU64,
     /// Whether anybody wants the list; keeping it costs each connection a lock.
     lists: AtomicBool,
@@ -69,16 +30,6 @@ pub struct OpenConnection {
 }
 
 impl Tally {
-    /// Counts a refused client.
-    pub(super) fn refuse(&self, by: RefusedBy) {
-        self.refused[by as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Clients refused for this reason since the start.
-    pub fn refused(&self, by: RefusedBy) -> u64 {
-        self.refused[by as usize].load(Ordering::Relaxed)
-    }
-
     /// Client connections that were let in since the start.
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Ordering::Relaxed)

@@ -5,8 +5,9 @@ use super::connection::{note, part};
 use super::plane::Plane;
 use super::reach::{DatagramWay, Goal, reach_for_datagrams};
 use crate::chain::asking::Asking;
+use crate::chain::group::Attempt;
 use crate::datagram::frame::FrameReader;
-use crate::datagram::pump::{Peer, STILL, frames_to, peer_to_frames};
+use crate::datagram::pump::{Counted, Peer, STILL, frames_to, peer_to_frames};
 use crate::datagram::socket::give_up_after;
 use crate::net::within;
 use crate::relay::pump::Client;
@@ -36,15 +37,19 @@ pub(super) async fn serve(
     let reached = match reach_for_datagrams(service, goal, &mut asking, plane).await {
         Ok(reached) => reached,
         Err(refusal) => {
-            note(service, &refusal, plane);
+            note(service, client.key.ip(), &refusal, plane);
             return part(client, refusal.status(), plane).await;
         }
     };
     within(plane.options.deadlines.handshake, answer(client.stream(), Status::Ok)).await?;
+    let traffic = &service.traffic;
+    let _target = reached.target.as_ref().map(Attempt::open);
     match reached.way {
         // Frames on both sides: nothing has to be understood.
         DatagramWay::Framed(through) => {
             let _open = through.open;
+            // They went along with the request.
+            traffic.add_up(client.early().len());
             client.forget_early();
             client.pump(through.stream, stop).await
         }
@@ -53,9 +58,10 @@ pub(super) async fn serve(
             give_up_after(&stream, STILL);
             let (mut from_client, mut to_client) = tokio::io::split(stream);
             let peer = Peer::new(socket);
+            let counted = Counted { to: &peer, traffic };
             tokio::select! {
-                ended = frames_to(&mut from_client, FrameReader::new(early), &peer, |_| {}) => ended,
-                ended = peer_to_frames(&peer, &mut to_client) => ended,
+                ended = frames_to(&mut from_client, FrameReader::new(early), &counted, |_| {}) => ended,
+                ended = peer_to_frames(&peer, &mut to_client, traffic) => ended,
                 () = stop.cancelled() => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "stopped")),
             }
         }

@@ -1,10 +1,10 @@
 //! The multiplexed sessions to one node, shared by all that dial it.
 
 use super::smux::{Heard, Session};
+use crate::chain::failure::FailureKind;
 use crate::net::Interface;
 use crate::stream::Stream;
 use shared::gost::ChainNodeConfig;
-use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
@@ -23,8 +23,8 @@ pub struct Way {
 pub struct DialFailure {
     /// What failed.
     pub stage: &'static str,
-    /// How.
-    pub kind: io::ErrorKind,
+    /// The word by which it is counted.
+    pub kind: FailureKind,
     /// In words.
     pub text: String,
     /// For want of time of the one who tried: it says nothing about the node, and others try for themselves.
@@ -116,7 +116,7 @@ impl Pool {
                 let heard = session.heard();
                 let stream = session.open().map_err(|error| DialFailure {
                     stage: "open",
-                    kind: io::ErrorKind::ConnectionReset,
+                    kind: FailureKind::Handshake,
                     text: error.to_string(),
                     hurried: false,
                 });

@@ -1,52 +1,14 @@
 //! The agent's own HTTP API.
 
+use crate::api_rig::*;
 use crate::rig::{Does, Entry, Exit, Target, echo, soon};
 use agent::api::{Api, ApiOptions};
 use agent::limit::LimitKind;
 use agent::runtime::{Change, Runtime, RuntimeOptions};
 use agent::standalone::Reload;
-use serde_json::{Value, json};
-use std::net::SocketAddr;
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
-
-const TOKEN: &str = "a-secret-token";
-
-async fn api(runtime: &Runtime, reloads: Option<mpsc::Sender<Reload>>) -> SocketAddr {
-    let options = ApiOptions { address: "127.0.0.1:0".parse().unwrap(), token: Some(TOKEN.into()) };
-    assert!(!format!("{options:?}").contains(TOKEN));
-    let api = Api::bind(&options).await.unwrap();
-    let address = api.address().unwrap();
-    tokio::spawn(api.serve(runtime.clone(), reloads, CancellationToken::new()));
-    address
-}
-
-/// Status and body.
-async fn request(api: SocketAddr, line: &str, token: Option<&str>) -> (u16, String) {
-    soon(async {
-        let mut stream = TcpStream::connect(api).await.unwrap();
-        let auth = token.map_or_else(String::new, |token| format!("Authorization: {token}\r\n"));
-        let request = format!("{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{auth}\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
-    })
-    .await
-}
-
-async fn get(api: SocketAddr, path: &str) -> String {
-    let (status, body) = request(api, &format!("GET {path}"), Some(&format!("Bearer {TOKEN}"))).await;
-    assert_eq!(status, 200, "{path}: {body}");
-    body
-}
-
-async fn json(api: SocketAddr, path: &str) -> Value {
-    serde_json::from_str(&get(api, path).await).unwrap()
-}
 
 #[tokio::test]
 async fn without_the_token_nothing_is_told() {
@@ -112,15 +74,18 @@ async fn it_shows_what_runs_and_counts_what_happened() {
     assert_eq!(limits["climiters"], json!([{"name": "c", "limits": ["$ 1"], "open": 1}]));
 
     let metrics = get(api, "/metrics").await;
-    let node = format!(r#"chain="c",node="a",addr="{}""#, exit.addr);
+    let node = format!(r#"chain="c",hop="0",node="a",addr="{}""#, exit.addr);
+    let target = format!(r#"service="f",target="node_1",addr="{}""#, target.addr);
     let lines = [
         "exitpilot_agent_connections_total 1".to_owned(),
         "exitpilot_agent_connections_open 1.0".to_owned(),
         r#"exitpilot_agent_connections_refused_total{reason="connection_limit"} 1"#.to_owned(),
-        r#"exitpilot_agent_connections_refused_total{reason="no_way"} 0"#.to_owned(),
+        r#"exitpilot_agent_connections_refused_total{reason="no_exit"} 0"#.to_owned(),
+        r#"exitpilot_agent_service_refused_total{service="f",reason="connection_limit"} 1"#.to_owned(),
         r#"exitpilot_agent_service_bytes_total{service="f",direction="up"} 4"#.to_owned(),
         format!("exitpilot_agent_exit_picks_total{{{node}}} 1"),
-        format!("exitpilot_agent_exit_failures_total{{{node}}} 0"),
+        format!("exitpilot_agent_target_picks_total{{{target}}} 1"),
+        format!("exitpilot_agent_target_open{{{target}}} 1.0"),
         format!("exitpilot_agent_exit_marked{{{node}}} 0.0"),
         "# EOF".to_owned(),
     ];

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on shall fail where it stands")]
 
 mod api;
+mod api_rig;
 mod carry;
 mod chain_groups;
 mod coverage;
@@ -13,6 +14,8 @@ mod http_proxy;
 mod interop;
 mod limits;
 mod mux;
+mod observe;
+mod observe_bytes;
 mod parallel;
 mod plain;
 mod probes;
