@@ -6,6 +6,7 @@ mod bench;
 mod cache;
 mod clock;
 mod commands;
+mod fuzz;
 mod lockfile;
 mod outcome;
 mod page;
@@ -37,6 +38,8 @@ enum Command {
     Build,
     /// Run the benchmarks; without a name all of them
     Bench(commands::bench::Arguments),
+    /// Feed the decoders with what reaches more and more of them; without a name all of them
+    Fuzz(commands::fuzz::Arguments),
     /// Everything a change has to pass: format, tidy, page, clippy, tests, build
     Ci,
     /// Check the rules of the layout that no compiler knows
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => commands::test::run(&project, &arguments),
         Command::Build => commands::build::run(&project),
         Command::Bench(arguments) => commands::bench::run(&project, &arguments),
+        Command::Fuzz(arguments) => commands::fuzz::run(&project, &arguments),
         Command::Ci => commands::ci::run(&project),
         Command::Tidy => commands::tidy::run(&project),
         Command::Page => commands::build::page(&project),

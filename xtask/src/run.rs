@@ -16,6 +16,8 @@ const POLL: Duration = Duration::from_millis(50);
 const STOP_LIMIT: Duration = Duration::from_secs(2);
 /// How much of a failed step's output is shown.
 const TAIL_LINES: usize = 60;
+/// Ticks in which Linux counts the time of processes (`USER_HZ`, the same on all its platforms but alpha).
+pub(crate) const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A command with the caller's environment, less what `cargo run` put there about xtask itself: build scripts that
 /// watch those variables would run again on every change between `cargo build` and `cargo xtask`.
@@ -131,7 +133,7 @@ fn signal(name: &str, pids: &BTreeSet<u32>) {
 }
 
 /// Whether the process exists and is neither stopped nor dead.
-fn runs(pid: u32) -> bool {
+pub(crate) fn runs(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     state_in_stat(&stat).is_some_and(|state| !"TtZX".contains(state))
 }
@@ -145,6 +147,14 @@ fn children_of(parents: &BTreeSet<u32>) -> BTreeSet<u32> {
         parents.contains(&parent_in_stat(&stat)?).then_some(pid)
     });
     children.collect()
+}
+
+/// Time in user and kernel mode: fields 14 and 15, counted from the name in parentheses, which may hold anything.
+pub(crate) fn ticks(pid: u32) -> Option<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut next = || fields.next()?.parse::<f64>().ok();
+    Some(next()? + next()?)
 }
 
 /// The state in a line of `/proc/<pid>/stat`: the first field after the last `)`, because the name in parentheses may

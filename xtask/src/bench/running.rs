@@ -10,8 +10,6 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::Duration;
 
-/// Ticks in which Linux counts the time of processes (`USER_HZ`, the same on all its platforms but alpha).
-const TICKS_PER_SECOND: f64 = 100.0;
 /// How long a product may take until it listens.
 const START_LIMIT: Duration = Duration::from_secs(15);
 
@@ -59,7 +57,7 @@ impl Running {
 
     /// Processor time used so far, in seconds.
     pub(super) fn cpu_seconds(&self) -> f64 {
-        self.ids().into_iter().filter_map(ticks).sum::<f64>() / TICKS_PER_SECOND
+        self.ids().into_iter().filter_map(run::ticks).sum::<f64>() / run::TICKS_PER_SECOND
     }
 
     /// Memory in use, in bytes.
@@ -75,14 +73,6 @@ impl Drop for Running {
             let _ = run::kill_tree(child);
         }
     }
-}
-
-/// Time in user and kernel mode: fields 14 and 15, counted from the name in parentheses, which may hold anything.
-fn ticks(pid: u32) -> Option<f64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let mut next = || fields.next()?.parse::<f64>().ok();
-    Some(next()? + next()?)
 }
 
 fn resident(pid: u32) -> Option<f64> {

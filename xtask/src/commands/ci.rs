@@ -23,7 +23,20 @@ pub(crate) fn run(project: &Project) -> Result<bool> {
             project,
             &["clippy", "-p", "shared", "--all-features", "--all-targets", "--", "-D", "warnings"],
         )?;
-        let rest = ["clippy", "-p", "server", "-p", "agent", "-p", "tests", "-p", "xtask", "--all-targets"];
+        let rest = [
+            "clippy",
+            "-p",
+            "server",
+            "-p",
+            "agent",
+            "-p",
+            "tests",
+            "-p",
+            "fuzz",
+            "-p",
+            "xtask",
+            "--all-targets",
+        ];
         shown(project, &[&rest[..], &["--", "-D", "warnings"]].concat())
     });
     steps.run("clippy for wasm", || {

@@ -107,6 +107,7 @@ impl Suite {
             Self::Unit => vec![
                 Step::new(&["-p", "shared", "--all-features"]),
                 Step::new(&["-p", "agent"]),
+                Step::new(&["-p", "fuzz"]),
                 Step::new(&["-p", "xtask"]),
                 Step::new(&["-p", "server", "--lib"]),
                 Step::new(&["-p", "tests", "--lib"]),

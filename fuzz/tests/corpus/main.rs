@@ -1,31 +1,27 @@
 //! The decoders of bytes from outside on the corpora of `fuzz/corpus` and on mutations of them.
 //!
 //! Without more, some thousand mutations each, the same every time. `EXITPILOT_FUZZ_SECONDS=60 cargo test --release -p
-//! agent --test fuzz` goes on for as long, from a start that `EXITPILOT_FUZZ_SEED` gives. An input that fails is printed
-//! in hexadecimal: it belongs into the corpus.
+//! fuzz --test corpus` goes on for as long, from a start that `EXITPILOT_FUZZ_SEED` gives. An input that fails is printed
+//! in hexadecimal: it belongs into the corpus. `cargo xtask fuzz` looks deeper.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on shall fail where it stands")]
 
 mod mutate;
-#[path = "../../../fuzz/targets.rs"]
-mod targets;
 
 use agent::clock::{Clock, Random};
+use fuzz::{TARGETS, Target};
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::time::Duration;
-use targets::{TARGETS, Target};
 
 /// Mutations of each target in an ordinary run: seconds in a debug build.
-const MUTATIONS: u64 = 5_000;
-
-fn target(name: &str) -> &'static Target {
-    TARGETS.iter().find(|target| target.name == name).unwrap()
-}
+const MUTATIONS: u64 = 2_000;
+/// Cuts of each input.
+const MOST_CUTS: usize = 100;
 
 fn corpus_of(target: &Target) -> Vec<Vec<u8>> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target.name);
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name);
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -46,12 +42,13 @@ fn run(target: &Target, input: &[u8]) {
 }
 
 fn fuzz(name: &str) {
-    let target = target(name);
+    let target = fuzz::target(name).unwrap();
     let mut corpus = corpus_of(target);
     for input in &corpus {
         run(target, input);
-        // Everything that a stream can be cut to.
-        (0..input.len()).for_each(|length| run(target, &input[..length]));
+        // What a stream can be cut to.
+        let step = input.len().div_ceil(MOST_CUTS).max(1);
+        (0..input.len()).step_by(step).for_each(|length| run(target, &input[..length]));
     }
     corpus.push(Vec::new());
     let random = Random::seeded(number("EXITPILOT_FUZZ_SEED").unwrap_or(1));
@@ -66,18 +63,22 @@ fn fuzz(name: &str) {
 }
 
 macro_rules! tests {
-    ($($name:ident)*) => { $(
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                fuzz(stringify!($name));
+            }
+        )*
+
         #[test]
-        fn $name() {
-            fuzz(stringify!($name));
+        fn no_target_is_forgotten() {
+            assert_eq!(TARGETS.each_ref().map(|target| target.name), [$(stringify!($name)),*]);
         }
-    )* };
+    };
 }
 
-tests! { relay datagrams smux socks5 http document envelope proxy_header }
-
-#[test]
-fn no_target_is_forgotten() {
-    let tested = ["relay", "datagrams", "smux", "socks5", "http", "document", "envelope", "proxy_header"];
-    assert_eq!(TARGETS.map(|target| target.name), tested);
+tests! {
+    relay datagrams smux smux_session socks5 socks5_session http http_session websocket proxy_header document envelope
+    command limits policy address api
 }
