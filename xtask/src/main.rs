@@ -17,6 +17,7 @@ mod site;
 mod stamp;
 
 use clap::{Parser, Subcommand};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -46,6 +47,9 @@ enum Command {
     Tidy,
     /// Build the page into target/site/ when one of its inputs changed
     Page,
+    /// What the connections of `bench soak` lead to
+    #[command(hide = true)]
+    SoakTarget { address: SocketAddr },
 }
 
 fn main() -> ExitCode {
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         Command::Ci => commands::ci::run(&project),
         Command::Tidy => commands::tidy::run(&project),
         Command::Page => commands::build::page(&project),
+        Command::SoakTarget { address } => bench::soak::serve_target(address),
     });
     match done {
         Ok(true) => ExitCode::SUCCESS,

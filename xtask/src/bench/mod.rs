@@ -1,5 +1,7 @@
 //! Benchmarks of the data plane: the agent beside other products, on this machine's loopback.
 //!
+//! The soak is no comparison: it shows that the agent does not grow.
+//!
 //! Every product does the same with the same load, within the same minutes and in an order that turns round from run to
 //! run, so that what else the machine does hits all alike. Medians and ratios are told, never single numbers.
 
@@ -11,6 +13,7 @@ mod product;
 mod relay;
 mod report;
 mod running;
+pub(crate) mod soak;
 mod swap;
 mod udp;
 
@@ -23,13 +26,14 @@ use std::fs;
 use std::path::PathBuf;
 
 /// Names of the benchmarks, in alphabetical order.
-pub(crate) const NAMES: [&str; 4] = ["idle", "relay", "swap", "udp"];
+pub(crate) const NAMES: [&str; 5] = ["idle", "relay", "soak", "swap", "udp"];
 /// Open files that the largest benchmark would like to have.
 const FILES: usize = 65_536;
 /// Files of a process that are no relayed connection.
 const OTHER_FILES: usize = 1_500;
 
 /// How to run one.
+#[derive(Default)]
 pub(crate) struct Options {
     /// Runs of each product.
     pub(crate) runs: usize,
@@ -41,6 +45,8 @@ pub(crate) struct Options {
     pub(crate) alone: bool,
     /// Where the results go.
     pub(crate) json: Option<PathBuf>,
+    /// How long and with how many connections the soak runs.
+    pub(crate) soak: soak::Size,
 }
 
 struct Settings {
@@ -76,7 +82,7 @@ impl Settings {
 
 /// Runs one of [`NAMES`] with the release build of the agent, which must be there.
 pub(crate) fn run(project: &Project, cache: &Cache, name: &str, options: Options) -> Result<bool> {
-    let Options { runs, quick, only, alone, json } = options;
+    let Options { runs, quick, only, alone, json, soak } = options;
     let dir = project.cargo_target().join("bench-files").join(name);
     let mut products = Products::find(project, cache)?;
     if alone {
@@ -86,6 +92,7 @@ pub(crate) fn run(project: &Project, cache: &Cache, name: &str, options: Options
     let outcome = match name {
         "idle" => idle::run(&settings),
         "relay" => relay::run(&settings),
+        "soak" => soak::run(&settings, soak),
         "swap" => swap::run(&settings),
         _ => udp::run(&settings),
     };

@@ -39,7 +39,7 @@ enum Kind {
 }
 
 /// One product that is there.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Product {
     pub(super) name: &'static str,
     pub(super) version: String,

@@ -51,6 +51,13 @@ impl Running {
         self.children.get(number).map(Child::id)
     }
 
+    /// Asks the process started as `number` to end and waits; says whether it did so in time and without an error.
+    pub(super) fn terminate(&mut self, number: usize, limit: Duration) -> Result<bool> {
+        let child = self.children.get_mut(number).context("there is no such process")?;
+        run::captured(run::command("kill").arg(child.id().to_string()))?;
+        Ok(run::wait(child, limit)?.is_some_and(|status| status.success()))
+    }
+
     fn ids(&self) -> BTreeSet<u32> {
         self.children.iter().flat_map(|child| run::tree(child.id())).collect()
     }
@@ -60,7 +67,7 @@ impl Running {
         self.ids().into_iter().filter_map(run::ticks).sum::<f64>() / run::TICKS_PER_SECOND
     }
 
-    /// Memory in use, in bytes.
+    /// Memory in use by all of them, in bytes.
     pub(super) fn resident_bytes(&self) -> f64 {
         self.ids().into_iter().filter_map(resident).sum()
     }
@@ -75,7 +82,8 @@ impl Drop for Running {
     }
 }
 
-fn resident(pid: u32) -> Option<f64> {
+/// Memory in use by a process, in bytes; `None` if it is gone.
+pub(super) fn resident(pid: u32) -> Option<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? * 1024.0)

@@ -24,6 +24,8 @@ pub(crate) struct Arguments {
     /// Only show that the benchmark works: one short run, whose numbers mean nothing
     #[arg(long)]
     quick: bool,
+    #[command(flatten)]
+    soak: bench::soak::Size,
 }
 
 /// Who has a benchmark.
@@ -84,8 +86,13 @@ pub(crate) fn smoke(project: &Project) -> Result<bool> {
     let mut good = true;
     for name in bench::NAMES {
         let json = project.cargo_target().join(format!("bench-{name}.json"));
-        let options =
-            bench::Options { runs: 1, quick: true, only: None, alone: true, json: Some(json.clone()) };
+        let options = bench::Options {
+            runs: 1,
+            quick: true,
+            alone: true,
+            json: Some(json.clone()),
+            ..bench::Options::default()
+        };
         good &= bench::run(project, &cache, name, options)?;
         let written: Value = serde_json::from_str(&fs::read_to_string(&json)?)?;
         let results = written["results"].as_array().map_or(0, Vec::len);
@@ -111,7 +118,8 @@ fn one(
             run::shown(&mut project.cargo(["build", "--release", "-p", "agent"]))?;
             let (quick, only) = (arguments.quick, arguments.only.clone());
             let runs = if arguments.quick { 1 } else { arguments.runs.max(1) };
-            bench::run(project, cache, bench, bench::Options { runs, quick, only, alone: false, json })
+            let soak = arguments.soak;
+            bench::run(project, cache, bench, bench::Options { runs, quick, only, alone: false, json, soak })
         }
         Home::Package(package) => {
             // Pure logic needs none of them.
