@@ -91,6 +91,11 @@ fn text(runtime: &Runtime) -> Result<String, std::fmt::Error> {
     targets.register(&mut registry, "target", "a service's target");
     chains.register(&mut registry, "service_chain", "a chain of a service's group");
 
+    // One that only grows is a leak.
+    let tasks = Gauges::default();
+    tasks.get_or_create(&Vec::new()).set(alive_tasks() as f64);
+    registry.register("tasks", "Tasks of the runtime that have not ended", tasks);
+
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
@@ -154,4 +159,9 @@ impl Members {
         registry.register(name("probe_age_seconds"), age, self.probe_age);
         registry.register(name("probes"), format!("Probes of {what}"), self.probes);
     }
+}
+
+/// Tasks that were spawned and have not ended; 0 outside of a runtime.
+fn alive_tasks() -> usize {
+    tokio::runtime::Handle::try_current().map_or(0, |handle| handle.metrics().num_alive_tasks())
 }

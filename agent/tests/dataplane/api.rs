@@ -92,6 +92,9 @@ async fn it_shows_what_runs_and_counts_what_happened() {
     for line in lines {
         assert!(metrics.lines().any(|there| there == line), "{line} not in:\n{metrics}");
     }
+    let tasks = metrics.lines().find_map(|line| line.strip_prefix("exitpilot_agent_tasks "));
+    // At least the service, the connection and the API.
+    assert!(tasks.unwrap().parse::<f64>().unwrap() >= 3.0, "{metrics}");
 }
 
 #[tokio::test]
