@@ -84,16 +84,16 @@ impl Accepting {
     /// The next stream; `None` when the session is over. Cancelling loses nothing.
     pub async fn accept(&mut self) -> Option<Stream> {
         std::future::poll_fn(|cx| {
-            let mut state = self.0.lock();
-            if let Some(id) = state.accept() {
-                drop(state);
-                return Poll::Ready(Some(Stream::Layered(Box::new(MuxStream::new(self.0.clone(), id)))));
-            }
-            if state.ended().is_some() {
-                return Poll::Ready(None);
-            }
-            state.acceptor = Some(cx.waker().clone());
-            Poll::Pending
+            let accepted = self.0.with(|state, wakes| match state.accept(wakes) {
+                Some(id) => Poll::Ready(Some(id)),
+                None if state.ended().is_some() => Poll::Ready(None),
+                None => {
+                    state.acceptor = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+            });
+            let stream = |id| Stream::Layered(Box::new(MuxStream::new(self.0.clone(), id)));
+            accepted.map(|id| id.map(stream))
         })
         .await
     }
@@ -102,7 +102,7 @@ impl Accepting {
 impl Drop for Accepting {
     fn drop(&mut self) {
         self.0.with(|state, wakes| {
-            while let Some(id) = state.accept() {
+            while let Some(id) = state.accept(wakes) {
                 state.release(id, wakes);
             }
             state.drain(true, wakes);

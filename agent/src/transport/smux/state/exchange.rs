@@ -20,7 +20,9 @@ impl State {
 
     /// Whether more may be read from the connection.
     pub(in crate::transport::smux) fn may_read(&self, options: &MuxOptions) -> bool {
-        self.buffered < options.max_receive_buffer && self.control.len() < MOST_CONTROL
+        self.buffered < options.max_receive_buffer
+            && self.control.len() < MOST_CONTROL
+            && self.accepted.len() < BACKLOG
     }
 
     /// Whether a drained session has nothing left to do.
@@ -170,7 +172,7 @@ impl State {
         if self.channels.contains_key(&id) {
             return;
         }
-        if side == Side::Server && !self.draining && self.accepted.len() < BACKLOG {
+        if side == Side::Server && !self.draining {
             self.channels.insert(id, Channel::new(now, false));
             self.accepted.push_back(id);
             wakes.extend(self.acceptor.take());

@@ -17,7 +17,8 @@ use tokio::time::Instant;
 
 /// Bytes that a stream hands over before the connection has taken them.
 pub(super) const OUTBOX_BYTES: usize = 64 * 1024;
-/// Streams that nobody has accepted yet (GOST's `backlog`); further ones are refused.
+/// Streams that nobody has accepted yet (GOST's `backlog`). With so many nothing more is read: to refuse further ones would
+/// fail those who come in a crowd, as all do whose exit has died.
 const BACKLOG: usize = 128;
 /// Frames without payload that wait for the connection; more are not provoked by reading on.
 const MOST_CONTROL: usize = 1024;
@@ -184,7 +185,10 @@ impl State {
     }
 
     /// A stream of the peer that nobody has taken yet.
-    pub(super) fn accept(&mut self) -> Option<u32> {
+    pub(super) fn accept(&mut self, wakes: &mut Vec<Waker>) -> Option<u32> {
+        if self.accepted.len() == BACKLOG {
+            wakes.extend(self.driver.take());
+        }
         self.accepted.pop_front()
     }
 
