@@ -43,26 +43,6 @@ impl Stream {
     }
 }
 
-impl Layer for tokio_rustls::client::TlsStream<Stream> {
-    fn abort(self: Box<Self>) {
-        self.into_inner().0.abort();
-    }
-
-    fn own_tcp(&self) -> Option<&TcpStream> {
-        self.get_ref().0.own_tcp()
-    }
-}
-
-impl Layer for tokio_rustls::server::TlsStream<Stream> {
-    fn abort(self: Box<Self>) {
-        self.into_inner().0.abort();
-    }
-
-    fn own_tcp(&self) -> Option<&TcpStream> {
-        self.get_ref().0.own_tcp()
-    }
-}
-
 macro_rules! inner {
     ($self:ident, $inner:ident => $call:expr) => {
         match $self.get_mut() {

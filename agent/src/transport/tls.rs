@@ -1,13 +1,17 @@
 //! TLS in both roles, with GOST's options and defaults.
 
+mod space;
+mod stream;
+
 use crate::net::within;
 use crate::stream::Stream;
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{UnbufferedClientConnection, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::server::{ParsedCertificate, UnbufferedServerConnection, WebPkiClientVerifier};
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme,
+    CertificateError, CipherSuite, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
+    SignatureScheme,
 };
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
@@ -15,9 +19,21 @@ use shared::gost::TlsConfig;
 use std::io;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use tokio_rustls::{TlsAcceptor, TlsConnector};
+use stream::TlsStream;
 
-static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(ring::default_provider()));
+static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| {
+    let mut provider = ring::default_provider();
+    // As GOST has it: the shorter key has no known weakness either, and takes ten rounds per block instead of fourteen.
+    provider.cipher_suites.sort_by_key(|suite| !AES_128.contains(&suite.suite()));
+    Arc::new(provider)
+});
+
+/// Suites that come first; the others stay in their order.
+const AES_128: [CipherSuite; 3] = [
+    CipherSuite::TLS13_AES_128_GCM_SHA256,
+    CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+    CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+];
 
 /// Without verification there is one configuration for all, so that sessions resume across chains and swaps.
 static UNVERIFIED: LazyLock<Result<Arc<ClientConfig>, String>> =
@@ -56,15 +72,16 @@ impl TlsClient {
 
     /// Does the handshake within `deadline`.
     pub async fn handshake(&self, stream: Stream, deadline: Duration) -> io::Result<Stream> {
-        let connector = TlsConnector::from(self.config.clone());
-        let stream = within(deadline, connector.connect(self.name.clone(), stream)).await?;
+        let session = UnbufferedClientConnection::new(self.config.clone(), self.name.clone());
+        let session = session.map_err(io::Error::other)?;
+        let stream = within(deadline, TlsStream::handshake(stream, session)).await?;
         Ok(Stream::Layered(Box::new(stream)))
     }
 }
 
 /// The server's side of TLS of one listener.
 #[derive(Clone)]
-pub struct TlsServer(TlsAcceptor);
+pub struct TlsServer(Arc<ServerConfig>);
 
 impl TlsServer {
     /// Without certificate the process's self-signed one is used, as GOST does. Reads the files the options name.
@@ -83,12 +100,13 @@ impl TlsServer {
                 Arc::new(server_config(options.ca_file.as_deref(), certificates, key)?)
             }
         };
-        Ok(Self(TlsAcceptor::from(config)))
+        Ok(Self(config))
     }
 
     /// Does the handshake within `deadline`.
     pub async fn handshake(&self, stream: Stream, deadline: Duration) -> io::Result<Stream> {
-        let stream = within(deadline, self.0.accept(stream)).await?;
+        let session = UnbufferedServerConnection::new(self.0.clone()).map_err(io::Error::other)?;
+        let stream = within(deadline, TlsStream::handshake(stream, session)).await?;
         Ok(Stream::Layered(Box::new(stream)))
     }
 }
