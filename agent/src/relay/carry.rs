@@ -3,8 +3,8 @@
 //! Whatever arrives is read into a borrowed buffer and written from there. Between two plain TCP connections, a
 //! direction whose sender fills whole buffers goes over to pipes, through which the kernel moves the bytes by itself
 //! (`splice`); for little payload that costs more than it saves. A sender that never pauses would keep its task going
-//! while the receivers of all others run dry, so splicing goes in turns. Buffers and pipes are held only while they hold
-//! bytes.
+//! while the receivers of all others run dry, so directions go on in turns. Buffers and pipes are held only while they
+//! hold bytes.
 
 use super::buffer::Buffer;
 use super::traffic::Traffic;
@@ -28,11 +28,9 @@ const LARGE_BYTES: usize = 32 * 1024;
 #[cfg(target_os = "linux")]
 const SMALL_BYTES: usize = 8 * 1024;
 
-/// Bytes that one direction splices before other connections have their turn. With 64 connections on a busy machine of two
-/// cores this more than doubles what all carry together; without it, only the runtime's own limit ends a turn, after
-/// megabytes.
-#[cfg(target_os = "linux")]
-const TURN_BYTES: usize = 2 * splice::PIPE_BYTES;
+/// Bytes that one direction carries before other connections have their turn. With 64 connections on a busy machine of two
+/// cores this doubles what all carry together; without it, only the runtime's own limit ends a turn, after megabytes.
+const TURN_BYTES: usize = 512 * 1024;
 
 /// Carries until both directions have ended, and passes on the end of each; fails with the first error. `early` is what
 /// the client has sent already.
@@ -48,8 +46,8 @@ pub(super) async fn carry(
         up.buffer = Some(Buffer::of(&early));
     }
     std::future::poll_fn(|cx| {
-        let up = up.poll(cx, client, upstream)?;
-        let down = down.poll(cx, upstream, client)?;
+        let up = up.poll(cx, client, upstream, down.has_ended())?;
+        let down = down.poll(cx, upstream, client, up.is_ready())?;
         if up.is_ready() && down.is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }
     })
     .await
@@ -120,13 +118,26 @@ impl<'a> Direction<'a> {
         }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>, from: &mut Stream, to: &mut Stream) -> Poll<io::Result<()>> {
+    fn has_ended(&self) -> bool {
+        matches!(self.stage, Stage::Ended)
+    }
+
+    /// `last` says that the other direction has ended.
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut Stream,
+        to: &mut Stream,
+        last: bool,
+    ) -> Poll<io::Result<()>> {
         loop {
             match self.stage {
                 Stage::Carrying => {
                     ready!(self.poll_carry(cx, from, to))?;
                     self.stage = Stage::Ending;
                 }
+                // Both connections are closed at once, which says the same with one system call less.
+                Stage::Ending if last && matches!(to, Stream::Tcp(_)) => self.stage = Stage::Ended,
                 Stage::Ending => {
                     ready!(Pin::new(&mut *to).poll_shutdown(cx))?;
                     self.stage = Stage::Ended;
@@ -143,7 +154,9 @@ impl<'a> Direction<'a> {
         from: &mut Stream,
         to: &mut Stream,
     ) -> Poll<io::Result<()>> {
+        let mut turn = 0;
         loop {
+            turn += self.buffer.as_ref().map_or(0, |buffer| buffer.filled().len());
             ready!(self.poll_write(cx, to))?;
             if let Some(last) = self.last.take() {
                 return Poll::Ready(last);
@@ -161,6 +174,10 @@ impl<'a> Direction<'a> {
                     // Perhaps what is left in the pipe.
                     Spliced::Copy => continue,
                 }
+            }
+            if turn >= TURN_BYTES {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
             }
             if !self.poll_read(cx, from) && self.last.is_none() {
                 if self.unflushed {

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::task::{Wake, Waker};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Two ends of one connection.
@@ -39,7 +39,7 @@ async fn carried(splice: Splice, sent: Vec<u8>) -> (Vec<u8>, u64, Way) {
     let counter = AtomicU64::new(0);
     let mut direction = Direction::new(Some(&counter));
     (direction.way, direction.splice) = (Way::Splice, splice);
-    std::future::poll_fn(|cx| direction.poll(cx, &mut from, &mut to)).await.unwrap();
+    std::future::poll_fn(|cx| direction.poll(cx, &mut from, &mut to, false)).await.unwrap();
     let way = std::mem::replace(&mut direction.way, Way::Copy);
     assert!(direction.buffer.is_none() && direction.pipe.is_none_or(|pipe| pipe.held() == 0));
     sending.await.unwrap();
@@ -110,7 +110,7 @@ async fn much_payload_is_spliced_and_nothing_is_held_when_it_pauses() {
     });
     let mut spliced = false;
     let carrying = std::future::poll_fn(|cx| {
-        let outcome = direction.poll(cx, &mut from, &mut to);
+        let outcome = direction.poll(cx, &mut from, &mut to, false);
         spliced |= direction.way == Way::Splice;
         outcome
     });
@@ -121,7 +121,7 @@ async fn much_payload_is_spliced_and_nothing_is_held_when_it_pauses() {
     let _sender = sending.await.unwrap();
     assert!(spliced);
     std::future::poll_fn(|cx| {
-        assert!(direction.poll(cx, &mut from, &mut to).is_pending());
+        assert!(direction.poll(cx, &mut from, &mut to, false).is_pending());
         Poll::Ready(())
     })
     .await;
@@ -154,9 +154,62 @@ async fn a_sender_that_never_pauses_leaves_the_others_their_turn() {
     let wakes = Arc::new(Wakes(AtomicUsize::new(0)));
     let waker = Waker::from(wakes.clone());
     for turn in 1..=3 {
-        assert!(direction.poll(&mut Context::from_waker(&waker), &mut from, &mut to).is_pending());
+        assert!(direction.poll(&mut Context::from_waker(&waker), &mut from, &mut to, false).is_pending());
         assert_eq!(counter.load(Ordering::SeqCst), (turn * TURN_BYTES) as u64);
         assert_eq!(wakes.0.load(Ordering::SeqCst), turn, "its next turn comes by itself");
         assert!(direction.pipe.is_none(), "nothing is held meanwhile");
+    }
+}
+
+/// Always has another whole buffer, and takes everything.
+struct Endless;
+
+impl AsyncRead for Endless {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let room = buf.remaining();
+        buf.initialize_unfilled();
+        buf.advance(room);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Endless {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(buf.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl crate::stream::Layer for Endless {
+    fn abort(self: Box<Self>) {}
+
+    fn own_tcp(&self) -> Option<&TcpStream> {
+        None
+    }
+}
+
+#[test]
+fn copying_goes_in_turns_too() {
+    let (mut from, mut to) = (Stream::Layered(Box::new(Endless)), Stream::Layered(Box::new(Endless)));
+    let counter = AtomicU64::new(0);
+    let mut direction = Direction::new(Some(&counter));
+    let wakes = Arc::new(Wakes(AtomicUsize::new(0)));
+    let waker = Waker::from(wakes.clone());
+    for turn in 1..=3 {
+        assert!(direction.poll(&mut Context::from_waker(&waker), &mut from, &mut to, false).is_pending());
+        assert_eq!(counter.load(Ordering::SeqCst), (turn * TURN_BYTES) as u64);
+        assert_eq!(wakes.0.load(Ordering::SeqCst), turn, "its next turn comes by itself");
+        assert!(direction.buffer.is_none(), "nothing is held meanwhile");
     }
 }
