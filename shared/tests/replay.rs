@@ -6,7 +6,7 @@ use shared::replay::best::Best;
 use shared::replay::families::{HELD_OUT, TUNING};
 use shared::replay::groups::GroupRule;
 use shared::replay::scenarios::{self, Judged};
-use shared::replay::{Rule, run};
+use shared::replay::{Exit, Rule, Script, Trace, run};
 
 const PENALTY: f64 = 100.0;
 
@@ -104,4 +104,22 @@ fn to_and_fro_between_equals_is_rarer_than_by_the_classic_rules() {
             run(&mut Best::new("classic", Settings::default()), &trace, PENALTY).switches.len();
     }
     assert!(adaptive_switches * 20 < classic_switches, "{adaptive_switches} and {classic_switches}");
+}
+
+/// An exit that loses a lot from the first round on, before anything is known of it: what is certain is enough, however
+/// young the memory. 16 rounds show it, or half as many more where few of their samples are lost.
+#[test]
+fn a_heavy_loss_from_the_very_beginning_is_left_soon() {
+    let settings = Settings { decision_rules: DecisionRules::Adaptive, ping_count: 2, ..Settings::default() };
+    let limit_ms = settings.round_interval_ms * 24;
+    for seed in 0..50 {
+        let exit = |ms: f64| Exit::new(Script::new(ms, 0.5), Script::new(5.0, 0.5));
+        let mut first = exit(5.0);
+        first.a = first.a.lossy(0.3);
+        let trace = Trace::new(seed, 1_800_000, vec![first, exit(15.0), exit(40.0)]);
+        let run = run(&mut Best::new("adaptive", settings.clone()), &trace, PENALTY);
+        let [switch] = run.switches[..] else { panic!("seed {seed}: {:?}", run.switches) };
+        assert_eq!((switch.from, switch.to), (0, 1), "seed {seed}");
+        assert!(switch.at <= limit_ms, "seed {seed}: after {} ms", switch.at);
+    }
 }

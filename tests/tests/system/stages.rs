@@ -99,20 +99,24 @@ impl Scene {
     /// Sends the users home and fails if anything went wrong for one whose life lies outside of what is excused
     /// (times since the users' start). Nobody is ever excused for going direct.
     pub(crate) async fn nobody_noticed(self, excused: &[(Duration, Duration)]) -> Result<Tally> {
-        let connections = self.users.stop().await;
-        let all = Tally::of(&connections);
-        ensure!(all.direct == 0, "{} connections went direct", all.direct);
-        let counted = connections.iter().filter(|c| !excused.iter().any(|(from, to)| c.overlaps(*from, *to)));
-        let wrong: Vec<&Connection> = counted.filter(|c| !matches!(c.outcome, Outcome::Served(_))).collect();
-        ensure!(
-            wrong.is_empty(),
-            "{} of {} connections: {:?}",
-            wrong.len(),
-            all.total,
-            &wrong[..wrong.len().min(5)]
-        );
-        Ok(all)
+        unnoticed(&self.users.stop().await, excused)
     }
+}
+
+/// [`Scene::nobody_noticed`] of users that have gone home.
+pub(crate) fn unnoticed(connections: &[Connection], excused: &[(Duration, Duration)]) -> Result<Tally> {
+    let all = Tally::of(connections);
+    ensure!(all.direct == 0, "{} connections went direct", all.direct);
+    let counted = connections.iter().filter(|c| !excused.iter().any(|(from, to)| c.overlaps(*from, *to)));
+    let wrong: Vec<&Connection> = counted.filter(|c| !matches!(c.outcome, Outcome::Served(_))).collect();
+    ensure!(
+        wrong.is_empty(),
+        "{} of {} connections: {:?}",
+        wrong.len(),
+        all.total,
+        &wrong[..wrong.len().min(5)]
+    );
+    Ok(all)
 }
 
 /// Waits until the last reason of the only owner is this one.

@@ -21,6 +21,8 @@ const AGAINST_SIGMAS: f64 = 1.0;
 const SETTLED: usize = 32;
 /// Before that, a gain of this share of the score is worth moving for.
 const BOLD: f64 = 0.5;
+/// The same for loss, of which only what is certain counts as a gain.
+const BOLD_LOSS: f64 = 0.25;
 /// The share of the needed advantage that the last 8 rounds must still show.
 const STILL: f64 = 0.5;
 /// Page's sum from which a change of the loss is certain: one false alarm in about e^11 = 60,000 rounds.
@@ -234,7 +236,8 @@ impl<'a> Pair<'a> {
         let by_loss = loss_gain > latency_gain;
         let still = if by_loss { self.recent.1 > 0.0 } else { self.recent.0 >= STILL * need };
         // Few samples cannot show that it loses nothing; only a large gain is worth that risk.
-        let risky = self.young && scale <= 2 && latency_gain < BOLD * score;
+        let bold = latency_gain >= BOLD * score || loss_gain >= BOLD_LOSS * score;
+        let risky = self.young && scale <= 2 && !bold;
         let leg = match changed {
             Some(0) => LegName::A,
             Some(_) => LegName::B,
