@@ -14,6 +14,8 @@ pub const PANEL_HEADER: &str = "x-exitpilot";
 pub const LINK_VERSION: u32 = 1;
 /// Path of the websocket endpoint on the panel.
 pub const LINK_PATH: &str = "/system-info";
+/// Path below which a compatible panel takes reports of what services have carried.
+pub const FLOW_PATH: &str = "/flow/upload";
 /// Frames larger than this are refused by both sides. The largest real one is a hello with digests of some thousand
 /// objects, or a batch of services; both stay well below.
 pub const MAX_FRAME_BYTES: usize = 4 * 1024 * 1024;

@@ -1,7 +1,7 @@
 //! Where the panel is, as an operator types it.
 
 use shared::address::{AddressError, HostPort};
-use shared::link::LINK_PATH;
+use shared::link::{FLOW_PATH, LINK_PATH};
 
 /// How the websocket is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,11 @@ impl PanelAddress {
             query_escaped(secret),
             query_escaped(version)
         )
+    }
+
+    /// Where reports of traffic go, as the target of a request. It carries the secret: never log it.
+    pub(crate) fn flow_path(&self, secret: &str) -> String {
+        format!("{}{FLOW_PATH}?secret={}", self.prefix, query_escaped(secret))
     }
 }
 

@@ -90,18 +90,7 @@ async fn open(
     url: String,
     tls: &Arc<ClientConfig>,
 ) -> Result<Connected, DialError> {
-    let at = panel.at();
-    let stream = TcpStream::connect((at.host.as_str(), at.port)).await.map_err(DialError::Connect)?;
-    // Frames are small and somebody waits for each answer.
-    stream.set_nodelay(true).map_err(DialError::Connect)?;
-    let stream: Box<dyn Transport> = match scheme {
-        Scheme::Ws => Box::new(stream),
-        Scheme::Wss => {
-            let invalid = |e| DialError::Tls(std::io::Error::new(std::io::ErrorKind::InvalidInput, e));
-            let name = ServerName::try_from(at.host.clone()).map_err(invalid)?;
-            Box::new(TlsConnector::from(tls.clone()).connect(name, stream).await.map_err(DialError::Tls)?)
-        }
-    };
+    let stream = connect(panel, scheme, tls).await?;
     let mut request = url.into_client_request().map_err(websocket_error)?;
     request.headers_mut().insert(USER_AGENT, HeaderValue::from_static("exitpilot-agent"));
     let limits = WebSocketConfig::default()
@@ -111,6 +100,26 @@ async fn open(
         .await
         .map_err(websocket_error)?;
     Ok(Connected { socket, ours: response.headers().contains_key(PANEL_HEADER) })
+}
+
+/// A connection to the panel, before any request.
+pub(super) async fn connect(
+    panel: &PanelAddress,
+    scheme: Scheme,
+    tls: &Arc<ClientConfig>,
+) -> Result<Box<dyn Transport>, DialError> {
+    let at = panel.at();
+    let stream = TcpStream::connect((at.host.as_str(), at.port)).await.map_err(DialError::Connect)?;
+    // Frames are small and somebody waits for each answer.
+    stream.set_nodelay(true).map_err(DialError::Connect)?;
+    Ok(match scheme {
+        Scheme::Ws => Box::new(stream),
+        Scheme::Wss => {
+            let invalid = |e| DialError::Tls(std::io::Error::new(std::io::ErrorKind::InvalidInput, e));
+            let name = ServerName::try_from(at.host.clone()).map_err(invalid)?;
+            Box::new(TlsConnector::from(tls.clone()).connect(name, stream).await.map_err(DialError::Tls)?)
+        }
+    })
 }
 
 fn websocket_error(error: tungstenite::Error) -> DialError {

@@ -4,6 +4,7 @@ mod address;
 mod backoff;
 mod codec;
 mod dial;
+mod flow;
 mod metric;
 mod session;
 
@@ -61,6 +62,8 @@ pub struct Timings {
     pub write: Duration,
     /// Between looks at what changed, and between metrics.
     pub report: Duration,
+    /// Between reports of what services have carried, to a compatible panel.
+    pub traffic: Duration,
     /// Waits between attempts.
     pub backoff: Backoff,
 }
@@ -73,6 +76,7 @@ impl Default for Timings {
             read: Duration::from_secs(60),
             write: Duration::from_secs(5),
             report: Duration::from_secs(5),
+            traffic: Duration::from_secs(5),
             backoff: Backoff::default(),
         }
     }
@@ -114,6 +118,7 @@ impl Link {
     pub async fn run(&self, stop: &CancellationToken) {
         let mut backoff = self.options.timings.backoff.clone();
         let mut worked = None;
+        let mut flow = flow::Flow::default();
         while !stop.is_cancelled() {
             let connected = tokio::select! {
                 connected = self.connect(worked) => connected,
@@ -128,7 +133,7 @@ impl Link {
                         tracing::warn!("the link has no TLS: the node secret can be read on the way");
                     }
                     worked = Some(scheme);
-                    let reason = session::serve(self, connected, stop).await;
+                    let reason = session::serve(self, scheme, connected, &mut flow, stop).await;
                     if stop.is_cancelled() {
                         return;
                     }

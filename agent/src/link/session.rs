@@ -1,7 +1,9 @@
 //! One connection to a panel, from the first frame to its end.
 
+use super::address::Scheme;
 use super::codec::{Codec, Unreadable};
 use super::dial::{Connected, Transport};
+use super::flow::Flow;
 use super::metric::Machine;
 use super::{AGENT_NAME, Link, VERSION};
 use crate::commands::{Replies, capabilities};
@@ -25,7 +27,13 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 type Socket = WebSocketStream<Box<dyn Transport>>;
 
 /// Serves the connection and returns why it ended.
-pub(super) async fn serve(link: &Link, connected: Connected, stop: &CancellationToken) -> String {
+pub(super) async fn serve(
+    link: &Link,
+    scheme: Scheme,
+    connected: Connected,
+    flow: &mut Flow,
+    stop: &CancellationToken,
+) -> String {
     let Connected { socket, ours } = connected;
     let codec = Codec::new(Sealer::new(link.options.secret.reveal()), !ours);
     let (sink, stream) = socket.split();
@@ -37,6 +45,7 @@ pub(super) async fn serve(link: &Link, connected: Connected, stop: &Cancellation
         reason = tell(link, ours, &outgoing) => reason,
         reason = write(link, &codec, sink, frames, stop) => reason,
         reason = read(link, &codec, stream, &replies) => reason,
+        reason = flow.report(link, scheme, ours) => reason,
     }
 }
 
@@ -113,13 +122,23 @@ async fn write(
 }
 
 fn seal(link: &Link, codec: &Codec, frame: &Frame) -> Option<String> {
+    let (nonce, seconds) = nonce_and_time(link);
+    codec.seal(frame, nonce, seconds)
+}
+
+/// A text in an envelope, outside of the websocket.
+pub(super) fn sealed(link: &Link, text: &str) -> String {
+    let (nonce, seconds) = nonce_and_time(link);
+    Sealer::new(link.options.secret.reveal()).seal(text, nonce, seconds)
+}
+
+fn nonce_and_time(link: &Link) -> ([u8; NONCE_BYTES], i64) {
     let options = &link.options;
     let mut nonce = [0; NONCE_BYTES];
     nonce[..8].copy_from_slice(&options.random.next().to_le_bytes());
     nonce[8..].copy_from_slice(&options.random.next().to_le_bytes()[..4]);
     // The peer's agents send seconds, its panel milliseconds; nobody checks either.
-    let seconds = i64::try_from(options.clock.unix_time().as_secs()).unwrap_or(0);
-    codec.seal(frame, nonce, seconds)
+    (nonce, i64::try_from(options.clock.unix_time().as_secs()).unwrap_or(0))
 }
 
 /// Hello first, then what changed, and the numbers of the machine.

@@ -172,6 +172,12 @@ impl Runtime {
         self.view.load().services.get(service).map(|service| service.traffic.clone())
     }
 
+    /// What each service that was understood has carried.
+    pub fn traffics(&self) -> Vec<(String, Arc<Traffic>)> {
+        let view = self.view.load();
+        view.services.iter().map(|(name, service)| (name.clone(), service.traffic.clone())).collect()
+    }
+
     /// What is to be seen of a service that was understood.
     pub fn service_report(&self, service: &str) -> Option<ServiceReport> {
         self.view.load().services.get(service).map(|service| service.report(&self.plane))

@@ -4,6 +4,7 @@
 
 mod commands;
 mod connection;
+mod flow;
 mod forwards;
 mod panel;
 mod probes;
