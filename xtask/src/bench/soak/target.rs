@@ -3,8 +3,11 @@
 use anyhow::Result;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 
+/// As many as may come at once when an exit has died: of further ones the kernel forgets the last step of their handshake, and
+/// they take themselves for connected.
+const BACKLOG: u32 = 4096;
 const BLOCK_BYTES: usize = 4096;
 
 /// Serves TCP and UDP there until it is killed: says first by the last octet of its address who came, then sends back
@@ -14,7 +17,10 @@ pub(crate) fn serve(addr: SocketAddr) -> Result<bool> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(async {
         let datagrams = UdpSocket::bind(addr).await?;
-        let listener = TcpListener::bind(addr).await?;
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(addr)?;
+        let listener = socket.listen(BACKLOG)?;
         tokio::spawn(async move {
             let mut datagram = [0; 2048];
             loop {
