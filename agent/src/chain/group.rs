@@ -257,10 +257,16 @@ pub(crate) fn attempt<'a>(
         }
         let Picked { index, tier } = pick(selection, candidates, draw)?;
         let Alternative { state, terms: Terms { rule, .. }, .. } = alternative(index);
-        let trial = candidates[index].health == Health::Trial;
+        let (refuted, health) = (state.refuted(), candidates[index].health);
+        // Something was found out during the choice, and may not be taken for older than it.
+        if state.health(now_ms, rule) != health {
+            continue;
+        }
+        let trial = health == Health::Trial;
         // Another connection may have been quicker; then the member counts as marked, and the choice is made anew.
         if !trial || state.begin_trial(now_ms, rule) {
-            return Some(Attempt { index, tier, state: state.clone(), rule, trial, clock: clock.clone() });
+            let (state, clock) = (state.clone(), clock.clone());
+            return Some(Attempt { index, tier, state, rule, trial, refuted, clock });
         }
     }
 }
@@ -294,6 +300,8 @@ pub struct Attempt {
     state: Arc<NodeState>,
     rule: FailRule,
     trial: bool,
+    /// Probes of the member that had failed when this began.
+    refuted: u64,
     clock: Clock,
 }
 
@@ -319,10 +327,12 @@ impl Attempt {
         self.state.mark(self.clock.now_ms(), self.rule)
     }
 
-    /// The connection is through; whether the member had been left out before.
+    /// The connection is through; whether the member had been left out and is no more. What a probe has found meanwhile
+    /// stays: otherwise, of a member that is much used, every finding would be undone at once.
     pub fn succeed(mut self) -> bool {
+        // The trial, if it was one, is over with the mark, or was ended by the probe.
         self.trial = false;
-        self.state.clear()
+        self.state.confirm(self.refuted)
     }
 
     /// Counts a connection through the member, open until the result is dropped.

@@ -48,6 +48,34 @@ async fn an_expired_mark_admits_one_connection_until_it_is_decided() {
 }
 
 #[tokio::test]
+async fn a_connection_that_was_on_its_way_does_not_undo_what_a_probe_found() {
+    let clock = Clock::system();
+    let none = serde_json::json!({});
+    let group = group(serde_json::json!({"strategy": "fifo"}), &[none.clone(), none]).unwrap();
+    let refute = || group.state(0).refute(clock.now_ms(), FailRule::DEFAULT);
+    let on_its_way = next(&group, &clock);
+    assert!(refute(), "newly left out");
+    assert!(!on_its_way.succeed());
+    assert_eq!(next(&group, &clock).index(), 1);
+    // The same for a trial, which the probe has ended: after its time the next one is there.
+    clock.advance(Duration::from_secs(10));
+    let trial = next(&group, &clock);
+    assert_eq!(trial.index(), 0);
+    assert!(!refute(), "was left out before");
+    clock.advance(Duration::from_secs(10));
+    let another = next(&group, &clock);
+    assert_eq!(another.index(), 0);
+    assert!(!trial.succeed());
+    assert_eq!(next(&group, &clock).index(), 1, "the other trial goes on");
+    // What began afterwards is newer news; and a failure of connections is undone by any that gets through.
+    assert!(another.succeed());
+    let on_its_way = next(&group, &clock);
+    assert!(next(&group, &clock).mark());
+    assert!(on_its_way.succeed());
+    assert_eq!(next(&group, &clock).index(), 0);
+}
+
+#[tokio::test]
 async fn rules_fall_back_from_member_to_selector_to_default() {
     let clock = Clock::system();
     let selector = serde_json::json!({"strategy": "fifo", "maxFails": 2, "failTimeout": "600s"});

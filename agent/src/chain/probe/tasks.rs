@@ -196,7 +196,7 @@ fn note(probed: &Probed, finding: Finding, epoch: u64, plane: &Plane) {
     match error {
         None if probed.state.clear() => tracing::info!(name, ?took, "probe: is back"),
         None => tracing::debug!(name, ?took, "probe: works"),
-        Some(error) if probed.state.mark(now_ms, probed.rule) => {
+        Some(error) if probed.state.refute(now_ms, probed.rule) => {
             tracing::info!(name, error, "probe: is left out");
         }
         Some(error) => tracing::debug!(name, error, "probe: failed"),
