@@ -26,8 +26,8 @@ struct Watched {
 
 /// The bounds. What the medians of ten minutes differ by at equal numbers of connections are sessions that live a little
 /// longer or shorter, and the allocator's rounding: within one or two hundredths. A leak is far above them after an hour: 100
-/// bytes per connection are 15 MB, one task or descriptor per replacement of a chain more than a thousand. A smaller
-/// leak of tasks or descriptors is found by what is left at the end.
+/// bytes per connection make 20 MB between the two parts, one task or descriptor per replacement of a chain more than a
+/// thousand. A smaller leak of tasks or descriptors is found by what is left at the end.
 ///
 /// The lasting exit has not equally many connections all the time, so descriptors and tasks are compared per connection.
 const WATCHED: [Watched; 3] = [
