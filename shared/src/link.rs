@@ -14,8 +14,10 @@ pub const PANEL_HEADER: &str = "x-exitpilot";
 pub const LINK_VERSION: u32 = 1;
 /// Path of the websocket endpoint on the panel.
 pub const LINK_PATH: &str = "/system-info";
-/// Path below which a compatible panel takes reports of what services have carried.
-pub const FLOW_PATH: &str = "/flow/upload";
+/// Path on which a compatible panel takes reports of what services have carried.
+pub const TRAFFIC_PATH: &str = "/flow/upload";
+/// Path on which a compatible panel takes the whole configuration of a node, to delete there what it has forgotten.
+pub const CONFIG_PATH: &str = "/flow/config";
 /// Frames larger than this are refused by both sides. The largest real one is a hello with digests of some thousand
 /// objects, or a batch of services; both stay well below.
 pub const MAX_FRAME_BYTES: usize = 4 * 1024 * 1024;

@@ -1,7 +1,7 @@
 //! Where the panel is, as an operator types it.
 
 use shared::address::{AddressError, HostPort};
-use shared::link::{FLOW_PATH, LINK_PATH};
+use shared::link::LINK_PATH;
 
 /// How the websocket is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,9 +75,9 @@ impl PanelAddress {
         )
     }
 
-    /// Where reports of traffic go, as the target of a request. It carries the secret: never log it.
-    pub(crate) fn flow_path(&self, secret: &str) -> String {
-        format!("{}{FLOW_PATH}?secret={}", self.prefix, query_escaped(secret))
+    /// Where reports to `path` go, as the target of a request. It carries the secret: never log it.
+    pub(crate) fn report_path(&self, path: &str, secret: &str) -> String {
+        format!("{}{path}?secret={}", self.prefix, query_escaped(secret))
     }
 }
 

@@ -1,7 +1,8 @@
-//! What services have carried, for a compatible panel that keeps accounts of it (`POST /flow/upload`).
+//! What a compatible panel is told beside the websocket: what services have carried, of which it keeps accounts
+//! (`POST /flow/upload`), and what is configured (`POST /flow/config`), so that it deletes what it has forgotten.
 //!
-//! The protocol gives a report no number by which the panel could know one that it has already. So a report that was
-//! sent and never answered is counted either twice or not at all; here it counts as taken, since users may be charged
+//! The protocol gives a report of traffic no number by which the panel could know one that it has already. So one that
+//! was sent and never answered is counted either twice or not at all; here it counts as taken, since users may be charged
 //! for it. What certainly did not arrive, or was refused, is part of the next report.
 
 mod accounts;
@@ -10,8 +11,11 @@ mod upload;
 use super::Link;
 use super::address::Scheme;
 use accounts::Accounts;
+use shared::link::{CONFIG_PATH, TRAFFIC_PATH};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
+use upload::{Undelivered, upload};
 
-/// The accounts of a link, over all its connections.
+/// The reports of a link, over all its connections.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     accounts: Accounts,
@@ -25,26 +29,40 @@ impl Flow {
         if ours {
             return std::future::pending().await;
         }
-        let mut ticks = tokio::time::interval(link.options.timings.traffic);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let timings = &link.options.timings;
+        let mut traffic = interval(timings.traffic);
+        let mut config = interval_at(Instant::now() + timings.first_config, timings.config);
+        for ticks in [&mut traffic, &mut config] {
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        }
         loop {
-            ticks.tick().await;
-            self.accounts.open(link.runtime.traffics());
-            // Booked before it is sent: cut off in the middle it may have arrived.
-            let due = self.accounts.take();
-            if due.is_empty() {
-                continue;
-            }
-            let outcome = upload::upload(link, scheme, &due).await;
-            if outcome.as_ref().is_err_and(upload::Undelivered::is_certain) {
-                self.accounts.give_back(&due);
-            }
+            let outcome = tokio::select! {
+                _ = traffic.tick() => self.report_traffic(link, scheme).await,
+                _ = config.tick() => Some(upload(link, scheme, CONFIG_PATH, &link.runtime.config()).await),
+            };
+            // Nothing was to be told.
+            let Some(outcome) = outcome else { continue };
             match &outcome {
-                Ok(()) if self.failing => tracing::info!("the panel takes reports of traffic again"),
-                Err(error) if !self.failing => tracing::warn!("a report of traffic: {error}"),
+                Ok(()) if self.failing => tracing::info!("the panel takes reports again"),
+                Err(error) if !self.failing => tracing::warn!("a report to the panel: {error}"),
                 Ok(()) | Err(_) => {}
             }
             self.failing = outcome.is_err();
         }
+    }
+
+    /// `None` when nothing was carried since the last one.
+    async fn report_traffic(&mut self, link: &Link, scheme: Scheme) -> Option<Result<(), Undelivered>> {
+        self.accounts.open(link.runtime.traffics());
+        // Booked before it is sent: cut off in the middle it may have arrived.
+        let due = self.accounts.take();
+        if due.is_empty() {
+            return None;
+        }
+        let outcome = upload(link, scheme, TRAFFIC_PATH, &due).await;
+        if outcome.as_ref().is_err_and(Undelivered::is_certain) {
+            self.accounts.give_back(&due);
+        }
+        Some(outcome)
     }
 }

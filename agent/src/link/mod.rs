@@ -64,6 +64,10 @@ pub struct Timings {
     pub report: Duration,
     /// Between reports of what services have carried, to a compatible panel.
     pub traffic: Duration,
+    /// Between reports of the configuration, to a compatible panel.
+    pub config: Duration,
+    /// From the beginning of a link to its first report of the configuration: the panel sends changes first.
+    pub first_config: Duration,
     /// Waits between attempts.
     pub backoff: Backoff,
 }
@@ -77,6 +81,8 @@ impl Default for Timings {
             write: Duration::from_secs(5),
             report: Duration::from_secs(5),
             traffic: Duration::from_secs(5),
+            config: Duration::from_secs(600),
+            first_config: Duration::from_secs(10),
             backoff: Backoff::default(),
         }
     }

@@ -15,7 +15,14 @@ const NAME: &str = "7_1_0_tcp";
 
 /// An agent with one service, and its panel's connection.
 async fn serving(panel: &Panel, state: &std::path::Path) -> (Agent, Session, SocketAddr) {
-    let timings = Timings { traffic: Duration::from_millis(20), ..quick() };
+    serving_with(Timings { traffic: Duration::from_millis(20), ..quick() }, panel, state).await
+}
+
+async fn serving_with(
+    timings: Timings,
+    panel: &Panel,
+    state: &std::path::Path,
+) -> (Agent, Session, SocketAddr) {
     let agent = Agent::start_at(&format!("ws://{}", panel.address()), state, timings);
     let mut session = panel.accept().await;
     let target = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -42,8 +49,12 @@ async fn visit(listen: SocketAddr) {
     assert_eq!(back, b"abc");
 }
 
-/// The next report, and the connection on which its sender waits.
+/// The next report of traffic, and the connection on which its sender waits.
 async fn report(panel: &Panel) -> (Value, TcpStream) {
+    report_to("/flow/upload", panel).await
+}
+
+async fn report_to(path: &str, panel: &Panel) -> (Value, TcpStream) {
     let mut stream = panel.connection().await;
     let mut received = Vec::new();
     let (head, body) = loop {
@@ -57,7 +68,7 @@ async fn report(panel: &Panel) -> (Value, TcpStream) {
             break (head, String::from_utf8(received[end + 4..].to_vec()).unwrap());
         }
     };
-    assert!(head.starts_with(&format!("POST /flow/upload?secret={SECRET} HTTP/1.1")), "{head}");
+    assert!(head.starts_with(&format!("POST {path}?secret={SECRET} HTTP/1.1")), "{head}");
     let opened = Sealer::new(SECRET).open(&body).unwrap();
     (serde_json::from_str(&opened).unwrap(), stream)
 }
@@ -113,6 +124,24 @@ async fn what_was_sent_and_not_answered_is_not_told_again() {
     }
     visit(listen).await;
     until(&panel, (0, 0), (5, 3)).await;
+    agent.stop().await;
+}
+
+#[tokio::test]
+async fn a_compatible_panel_is_told_what_is_configured_again_and_again() {
+    let (panel, state) = (Panel::start(false).await, tempfile::tempdir().unwrap());
+    let soon = Duration::from_millis(20);
+    let timings = Timings { first_config: soon, config: soon, ..quick() };
+    let (agent, mut session, _) = serving_with(timings, &panel, state.path()).await;
+    let named = async || {
+        let (config, stream) = report_to("/flow/config", &panel).await;
+        answer(stream, "200 OK", "ok").await;
+        config["services"].as_array().map(|services| services.iter().map(|s| s["name"].clone()).collect())
+    };
+    // The first may have been made before the service was there.
+    while named().await != Some(vec![json!(NAME)]) {}
+    session.ask(&Command::DeleteService(vec![NAME.to_owned()])).await;
+    while named().await.is_some_and(|names| !names.is_empty()) {}
     agent.stop().await;
 }
 

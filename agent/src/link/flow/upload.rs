@@ -1,6 +1,5 @@
 //! One report, as the peer's panel takes it.
 
-use super::accounts::Entry;
 use crate::link::Link;
 use crate::link::address::Scheme;
 use crate::link::dial;
@@ -36,13 +35,18 @@ impl Undelivered {
     }
 }
 
-/// Sends a report on a connection of its own, within the time that the link's handshake has.
-pub(super) async fn upload(link: &Link, scheme: Scheme, entries: &[Entry]) -> Result<(), Undelivered> {
+/// Sends a report to a path on a connection of its own, within the time that the link's handshake has.
+pub(super) async fn upload<T: serde::Serialize + ?Sized>(
+    link: &Link,
+    scheme: Scheme,
+    path: &str,
+    report: &T,
+) -> Result<(), Undelivered> {
     let limit = link.options.timings.handshake;
     let not_sent = |error: &dyn std::fmt::Display| Undelivered::NotSent(error.to_string());
-    let text = serde_json::to_string(entries).map_err(|error| not_sent(&error))?;
+    let text = serde_json::to_string(report).map_err(|error| not_sent(&error))?;
     let panel = &link.options.panel;
-    let request = Request::post(panel.flow_path(link.options.secret.reveal()))
+    let request = Request::post(panel.report_path(path, link.options.secret.reveal()))
         .header(HOST, panel.at().to_string())
         .header(CONTENT_TYPE, "application/json")
         .body(Full::new(Bytes::from(sealed(link, &text))))
