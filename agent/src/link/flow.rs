@@ -12,7 +12,7 @@ use super::Link;
 use super::address::Scheme;
 use accounts::Accounts;
 use shared::link::{CONFIG_PATH, TRAFFIC_PATH};
-use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
+use tokio::time::{MissedTickBehavior, interval, interval_at};
 use upload::{Undelivered, upload};
 
 /// The reports of a link, over all its connections.
@@ -31,7 +31,7 @@ impl Flow {
         }
         let timings = &link.options.timings;
         let mut traffic = interval(timings.traffic);
-        let mut config = interval_at(Instant::now() + timings.first_config, timings.config);
+        let mut config = interval_at(link.options.clock.instant() + timings.first_config, timings.config);
         for ticks in [&mut traffic, &mut config] {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
