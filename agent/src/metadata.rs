@@ -80,16 +80,19 @@ impl<'a> MetadataReader<'a> {
         })
     }
 
-    /// A duration as text with a unit; a bare integer means seconds, as GOST reads it in metadata.
+    /// A duration as text with a unit; a bare integer means seconds, as GOST reads it in metadata. Never longer than
+    /// [`GoDuration::LONGEST`].
     pub fn duration(&self, key: &str) -> Result<Option<Duration>, ConfigError> {
-        self.read(key, "a duration such as \"10s\"", |value| match value {
-            Value::Number(number) => number.as_u64().map(Duration::from_secs),
+        let seconds = |count| GoDuration::bounded(Duration::from_secs(count));
+        let parse = |value: &Value| match value {
+            Value::Number(number) => number.as_u64().and_then(seconds),
             Value::String(text) => match text.parse() {
-                Ok(seconds) => Some(Duration::from_secs(seconds)),
-                Err(_) => GoDuration::parse(text).ok().map(|duration| duration.0),
+                Ok(count) => seconds(count),
+                Err(_) => GoDuration::parse(text).ok(),
             },
             _ => None,
-        })
+        };
+        Ok(self.read(key, "a duration such as \"10s\"", parse)?.map(|duration| duration.0))
     }
 
     /// Text; the empty one counts as absent.
@@ -132,6 +135,27 @@ mod tests {
 
     fn metadata(value: Value) -> Metadata {
         serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn no_duration_is_so_long_that_a_deadline_overflows() {
+        let longest = GoDuration::LONGEST;
+        for value in [json!(longest.as_secs()), json!(longest.as_secs().to_string()), json!("2562047h")] {
+            let entries = metadata(json!({ "ttl": value }));
+            let duration = MetadataReader::new("x", &entries, &["ttl"]).unwrap().duration("ttl");
+            let duration = duration.unwrap().unwrap();
+            assert!(duration <= longest, "{value}");
+            // What is made of durations here and there.
+            let now = crate::clock::Clock::system().instant();
+            assert!(now.checked_add(duration * 8).is_some() && duration.checked_mul(1000).is_some());
+        }
+        for value in
+            [json!(longest.as_secs() + 1), json!(u64::MAX), json!("18446744073709551615"), json!("2562048h")]
+        {
+            let entries = metadata(json!({ "ttl": value }));
+            let error = MetadataReader::new("x", &entries, &["ttl"]).unwrap().duration("ttl").unwrap_err();
+            assert!(error.to_string().starts_with("x.ttl: "), "{error}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 
 /// What is written beyond that is an error, as on a connection that broke.
 const MOST_HEARD: usize = 4 * 1024 * 1024;
@@ -131,8 +131,16 @@ impl AsyncWrite for Script {
     }
 }
 
+thread_local! {
+    /// One for all: making it takes longer than most inputs.
+    static RUNTIME: Runtime = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without input and output needs nothing");
+}
+
 /// Runs `work` on a runtime whose time passes only when there is nothing else to do.
 pub(crate) fn run<T>(work: impl Future<Output = T>) -> T {
-    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
-    runtime.expect("a runtime without input and output needs nothing").block_on(work)
+    RUNTIME.with(|runtime| runtime.block_on(work))
 }

@@ -20,6 +20,9 @@ pub type Metadata = BTreeMap<String, serde_json::Value>;
 pub struct GoDuration(pub Duration);
 
 impl GoDuration {
+    /// Go's own limit, about 292 years. Whatever sums and multiples are made of it, none overflows.
+    pub const LONGEST: Duration = Duration::from_nanos(i64::MAX as u64);
+
     /// Parses Go's duration text. A bare number without a unit is refused, as Go does (except `0`).
     pub fn parse(text: &str) -> Result<Self, String> {
         let bad = || format!("`{text}` is not a duration such as 600s, 1m30s or 250ms");
@@ -48,11 +51,16 @@ impl GoDuration {
             total += number * nanos;
             rest = &rest[unit_len..];
         }
-        // Go's own limit: 2^63 nanoseconds, about 292 years.
-        if total > i64::MAX as f64 {
+        // As a number with a fraction, the longest is one nanosecond more.
+        if total > Self::LONGEST.as_nanos() as f64 {
             return Err(bad());
         }
-        Ok(Self(Duration::from_nanos(total as u64)))
+        Ok(Self(Duration::from_nanos(total as u64).min(Self::LONGEST)))
+    }
+
+    /// From a number that came from outside; `None` if it is longer than [`GoDuration::LONGEST`].
+    pub fn bounded(duration: Duration) -> Option<Self> {
+        (duration <= Self::LONGEST).then_some(Self(duration))
     }
 }
 
@@ -71,7 +79,8 @@ impl<'de> Deserialize<'de> for GoDuration {
                 f.write_str("an integer of nanoseconds or a duration such as \"600s\"")
             }
             fn visit_u64<E: serde::de::Error>(self, nanos: u64) -> Result<GoDuration, E> {
-                Ok(GoDuration(Duration::from_nanos(nanos)))
+                GoDuration::bounded(Duration::from_nanos(nanos))
+                    .ok_or_else(|| E::custom("a duration must not be longer than 2^63 - 1 nanoseconds"))
             }
             fn visit_i64<E: serde::de::Error>(self, nanos: i64) -> Result<GoDuration, E> {
                 u64::try_from(nanos)
@@ -373,6 +382,21 @@ fn is_zero_duration(d: &GoDuration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_duration_is_longer_than_gos() {
+        let longest = GoDuration(GoDuration::LONGEST);
+        for text in ["9223372036854775807ns", "9223372036.854775807s", "2562047h47m16.854775807s"] {
+            assert_eq!(GoDuration::parse(text), Ok(longest), "{text}");
+        }
+        let json = serde_json::to_string(&longest).unwrap();
+        assert_eq!(serde_json::from_str::<GoDuration>(&json).unwrap(), longest);
+        for longer in
+            ["9223372036854775808", "18446744073709551615", "\"9223372037s\"", "\"2562048h\"", "\"9e9h\""]
+        {
+            assert!(serde_json::from_str::<GoDuration>(longer).is_err(), "{longer}");
+        }
+    }
 
     #[test]
     fn durations() {

@@ -9,6 +9,7 @@
 
 pub mod acceptor;
 pub mod dialer;
+mod pem;
 pub mod pool;
 pub mod smux;
 pub mod tls;

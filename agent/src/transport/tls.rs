@@ -3,6 +3,7 @@
 mod space;
 mod stream;
 
+use super::pem;
 use crate::net::within;
 use crate::stream::Stream;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -13,7 +14,6 @@ use rustls::{
     CertificateError, CipherSuite, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
     SignatureScheme,
 };
-use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use shared::gost::TlsConfig;
 use std::io;
@@ -165,7 +165,7 @@ fn own_certificate(options: &TlsConfig) -> Result<Option<OwnCertificate>, String
     match (&options.cert_file, &options.key_file) {
         (None, None) => Ok(None),
         (Some(cert), Some(key)) => {
-            let key = PrivateKeyDer::from_pem_file(key).map_err(|error| format!("keyFile {key}: {error}"))?;
+            let key = pem::first(key).map_err(|error| format!("keyFile {error}"))?;
             Ok(Some((certificates(cert)?, key)))
         }
         (Some(_), None) | (None, Some(_)) => Err("certFile and keyFile belong together".to_owned()),
@@ -173,11 +173,9 @@ fn own_certificate(options: &TlsConfig) -> Result<Option<OwnCertificate>, String
 }
 
 fn certificates(file: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    match read {
-        Ok(list) if list.is_empty() => Err(format!("{file}: no certificate inside")),
-        Ok(list) => Ok(list),
-        Err(error) => Err(format!("{file}: {error}")),
+    match pem::all(file)? {
+        list if list.is_empty() => Err(format!("{file}: no certificate inside")),
+        list => Ok(list),
     }
 }
 
