@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Mutations of each target in an ordinary run: seconds in a debug build.
 const MUTATIONS: u64 = 2_000;
 /// Cuts of each input.
-const MOST_CUTS: usize = 100;
+const MOST_CUTS: usize = 20;
 
 fn corpus_of(target: &Target) -> Vec<Vec<u8>> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name);
