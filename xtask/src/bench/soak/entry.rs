@@ -97,6 +97,11 @@ impl Entry {
         self.running.id(0)
     }
 
+    /// What it has logged: warnings.
+    pub(super) fn log(&self) -> String {
+        self.running.log(0)
+    }
+
     /// Where connections of a kind come in.
     pub(super) fn listens(&self, way: Way) -> SocketAddr {
         self.listens[way as usize]
@@ -194,4 +199,25 @@ pub(super) fn ask(api: SocketAddr, method: &str, path: &str) -> Result<String> {
     let status = head.split_whitespace().nth(1).unwrap_or_default();
     ensure!(status == "200", "{method} {path}: {status} {body}");
     Ok(body.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_exit_is_left_out_now_and_then_and_the_last_one_half_of_the_time() {
+        let left: Vec<usize> = (0..12).map(|number| left_out(number, 4)).collect();
+        assert_eq!(BTreeSet::from_iter(&left), BTreeSet::from([&0, &1, &2, &3]));
+        assert_eq!(left.iter().filter(|exit| **exit == 3).count(), 6);
+    }
+
+    #[test]
+    fn connections_are_spread_over_all_ways() {
+        let ways: Vec<Way> = (0..PER_PLAIN).map(Way::of).collect();
+        let of = |way| ways.iter().filter(|other| **other == way).count();
+        assert_eq!(Way::ALL.map(of), [8, 1, 1]);
+        assert_eq!(Way::ALL.map(|way| way as usize), [0, 1, 2], "places of the addresses");
+    }
 }

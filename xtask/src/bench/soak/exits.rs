@@ -21,9 +21,6 @@ pub(super) const OCTETS: [u8; 4] = [21, 22, 23, 24];
 /// Transports that every exit listens with.
 pub(super) const TRANSPORTS: [&str; 4] = ["mtcp", "mtls", "tcp", "tls"];
 
-/// Deaths that are told one by one.
-const TOLD: u64 = 200;
-
 /// A port on an address of its own. Of the ports on 127.0.0.1 most are taken by the other ends of so many connections,
 /// and one that was free when an exit went down would not be when it comes up again.
 pub(super) fn own_address(third: u8, last: u8) -> Result<SocketAddr> {
@@ -62,6 +59,18 @@ impl Deaths {
         let ended = self.ended.load(Ordering::SeqCst);
         let begun = self.begun.load(Ordering::SeqCst);
         Seen { begun, dying: begun != ended }
+    }
+}
+
+impl Seen {
+    /// Deaths that had begun.
+    pub(super) fn deaths(self) -> u64 {
+        self.begun
+    }
+
+    /// Whether a death explains that something broke by `now` that began when this was seen.
+    fn explains(self, now: Self) -> bool {
+        self.dying || now.begun != self.begun
     }
 }
 
@@ -148,7 +157,7 @@ impl Exits {
 
     /// Whether a death of that exit, or of any, explains why something broke that began when this was seen.
     pub(super) fn explain(&self, octet: Option<u8>, seen: Seen) -> bool {
-        seen.dying || self.seen(octet).begun != seen.begun
+        seen.explains(self.seen(octet))
     }
 
     fn of(&self, octet: Option<u8>) -> impl Iterator<Item = &Exit> {
@@ -165,15 +174,12 @@ impl Exits {
         let (exits, stop, product) = (self.clone(), stop.clone(), product.clone());
         spawn(move || {
             let mortal = exits.all.len() - 1;
-            let (mut deaths, start) = (0_u64, clock::now());
+            let mut deaths = 0_u64;
             while pause(timings.exit_up, &stop) {
                 let exit = &exits.all[deaths as usize % mortal];
                 // Their number is odd, so each dies in both ways by turns.
                 exit.stop(deaths.is_multiple_of(2))?;
                 deaths += 1;
-                if deaths <= TOLD {
-                    println!("bench: {:>7.1} s: exit {} died", start.elapsed().as_secs_f64(), exit.octet);
-                }
                 pause(timings.exit_down, &stop);
                 exit.start(&product)?;
             }
@@ -189,4 +195,25 @@ pub(super) fn pause(time: std::time::Duration, stop: &AtomicBool) -> bool {
         thread::sleep((time - start.elapsed().min(time)).min(std::time::Duration::from_millis(20)));
     }
     !stop.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_death_meanwhile_explains_what_broke() {
+        let deaths = Deaths::default();
+        let before = deaths.seen();
+        assert!(!before.explains(deaths.seen()));
+        deaths.begun.fetch_add(1, Ordering::SeqCst);
+        let during = deaths.seen();
+        assert!(before.explains(during), "it had begun before");
+        assert!(during.explains(deaths.seen()), "it came to an exit that was ending");
+        deaths.ended.fetch_add(1, Ordering::SeqCst);
+        let after = deaths.seen();
+        assert!(before.explains(after) && during.explains(after));
+        assert!(!after.explains(deaths.seen()), "whoever is down cannot be reached any more");
+        assert_eq!(after.deaths(), 1);
+    }
 }

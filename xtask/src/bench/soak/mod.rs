@@ -177,6 +177,7 @@ pub(super) fn run(settings: &Settings, size: Size) -> Result<bool> {
     for ((name, ..), (idle, left)) in scene.lasting().into_iter().zip(idle.into_iter().zip(left)) {
         outcome.end(name, idle, left);
     }
+    scene.entries.iter().for_each(|entry| outcome.said(&entry.name, &entry.log()));
     outcome.finish(&counts, settings.json.as_deref(), settings.quick)
 }
 
@@ -215,6 +216,7 @@ fn soak(
         let row = scene.samples().map(|samples| Row {
             seconds,
             swaps: swaps.load(Ordering::Relaxed),
+            deaths: scene.exits.seen(None).deaths(),
             open: clients.counts.open.load(Ordering::Relaxed),
             processes: scene.lasting().into_iter().map(|(name, ..)| name).zip(samples).collect(),
         });

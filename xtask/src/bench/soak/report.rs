@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Datagrams that may be lost without a reason, of all: the kernel drops what comes when a receive buffer is full.
 const LOST_SHARE: f64 = 0.01;
 
+/// Lines of each log that are told when something is wrong.
+const TOLD_LINES: usize = 20;
+
 /// A number that must not grow, of one process.
 struct Watched {
     name: &'static str,
@@ -59,6 +62,8 @@ pub(super) struct Row {
     pub(super) seconds: f64,
     /// Replacements of chains so far.
     pub(super) swaps: u64,
+    /// Deaths of exits so far.
+    pub(super) deaths: u64,
     /// Connections, as the clients see it.
     pub(super) open: u64,
     pub(super) processes: Vec<(String, Sample)>,
@@ -68,7 +73,8 @@ impl Row {
     fn json(&self) -> Value {
         let processes: serde_json::Map<String, Value> =
             self.processes.iter().map(|(name, sample)| (name.clone(), sample.json())).collect();
-        json!({ "seconds": self.seconds, "swaps": self.swaps, "open": self.open, "processes": processes })
+        json!({ "seconds": self.seconds, "swaps": self.swaps, "deaths": self.deaths, "open": self.open,
+            "processes": processes })
     }
 }
 
@@ -81,6 +87,8 @@ pub(super) struct Outcome {
     swaps: u64,
     deaths: u64,
     ends: Vec<(String, Sample, Sample)>,
+    /// The ends of the logs.
+    said: Vec<String>,
 }
 
 impl Outcome {
@@ -88,7 +96,16 @@ impl Outcome {
         let mut head = machine::facts();
         head["agent"] =
             settings.products.there.first().map(|product| product.version.clone()).unwrap_or_default().into();
-        Self { head, connections, timings, rows: Vec::new(), swaps: 0, deaths: 0, ends: Vec::new() }
+        Self {
+            head,
+            connections,
+            timings,
+            rows: Vec::new(),
+            swaps: 0,
+            deaths: 0,
+            ends: Vec::new(),
+            said: Vec::new(),
+        }
     }
 
     pub(super) fn add(&mut self, row: Row) {
@@ -115,6 +132,13 @@ impl Outcome {
     /// What a process held before the clients came, and after they had gone.
     pub(super) fn end(&mut self, name: String, idle: Sample, left: Sample) {
         self.ends.push((name, idle, left));
+    }
+
+    /// What a process has logged last, which is told only if something is wrong.
+    pub(super) fn said(&mut self, name: &str, log: &str) {
+        let lines: Vec<&str> = log.lines().collect();
+        let last = &lines[lines.len().saturating_sub(TOLD_LINES)..];
+        self.said.extend(last.iter().map(|line| format!("{name}: {line}")));
     }
 
     /// Prints the tables, writes the file if one is wanted; says whether all is well. Trends of a run that is only to show
@@ -160,8 +184,9 @@ impl Outcome {
                 faults.push(format!("{process}: something is left of clients that have gone"));
             }
         }
-        for fault in &faults {
-            println!("bench: {fault}");
+        let said = if faults.is_empty() { &[] } else { self.said.as_slice() };
+        for line in said.iter().chain(&faults) {
+            println!("bench: {line}");
         }
         if let Some(json) = json {
             let events: serde_json::Map<String, Value> =
@@ -171,7 +196,7 @@ impl Outcome {
             }).collect();
             let document = json!({
                 "benchmark": "soak", "machine": self.head, "connections": self.connections, "seconds": seconds,
-                "events": events, "results": trends, "withoutClients": ends, "failures": faults,
+                "events": events, "results": trends, "withoutClients": ends, "failures": faults, "log": said,
                 "brokenConnections": clients.counts.told(), "warmUpSeconds": self.timings.warm_up.as_secs_f64(),
                 "samples": self.rows.iter().map(Row::json).collect::<Vec<_>>(),
             });
