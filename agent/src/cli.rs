@@ -22,6 +22,9 @@ pub struct Cli {
     /// Run this file (GOST's YAML or JSON) without a panel; SIGHUP reads it again.
     #[arg(short = 'C', value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Folder in which the members that persons choose in groups are kept; without it they are forgotten at the end.
+    #[arg(long, value_name = "FOLDER", requires = "config")]
+    pub state_dir: Option<PathBuf>,
     /// The agent's own HTTP API.
     #[command(flatten)]
     pub api: ApiArgs,

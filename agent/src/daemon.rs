@@ -1,6 +1,7 @@
 //! The agent that obeys a panel: state file, data plane, commands and link put together.
 
 use crate::api::{Api, ApiOptions};
+use crate::chain::group::choices::Choices;
 use crate::clock::{Clock, Random};
 use crate::commands::Commands;
 use crate::link::{Link, LinkOptions};
@@ -38,7 +39,8 @@ pub async fn run(options: DaemonOptions, stop: CancellationToken) -> anyhow::Res
         None => None,
     };
     let folder = StateFolder::open(&options.state_dir)?;
-    let runtime = new_runtime(&clock, &random, options.allow_commands);
+    let choices = Choices::open(&options.state_dir);
+    let runtime = new_runtime(&clock, &random, options.allow_commands, choices);
     let mut loaded = folder.load();
     if let Loaded::Config(config) = &loaded
         && let Err(error) = runtime.apply(Change::Load(config.clone())).await
@@ -84,7 +86,7 @@ pub async fn run(options: DaemonOptions, stop: CancellationToken) -> anyhow::Res
 }
 
 /// A data plane with the same time and randomness as the link.
-pub(crate) fn new_runtime(clock: &Clock, random: &Random, allow_commands: bool) -> Runtime {
+pub(crate) fn new_runtime(clock: &Clock, random: &Random, allow_commands: bool, choices: Choices) -> Runtime {
     let (clock, random) = (clock.clone(), random.clone());
-    Runtime::new(RuntimeOptions { clock, random, allow_commands, ..RuntimeOptions::default() })
+    Runtime::new(RuntimeOptions { clock, random, allow_commands, choices, ..RuntimeOptions::default() })
 }

@@ -47,7 +47,8 @@ fn start(cli: Cli) -> anyhow::Result<()> {
         (None, Some(file)) => {
             start_log(cli.log)?;
             let api = cli.api.options()?;
-            in_runtime(|stop, reloads| standalone::run(file, reloads, api, stop))
+            let choices = cli.state_dir;
+            in_runtime(|stop, reloads| standalone::run(file, reloads, api, choices, stop))
         }
         (None, None) => anyhow::bail!("nothing to do: see --help"),
     }

@@ -95,6 +95,26 @@ impl<'a> MetadataReader<'a> {
         Ok(self.read(key, "a duration such as \"10s\"", parse)?.map(|duration| duration.0))
     }
 
+    /// Milliseconds, whole and perhaps negative: a number, or text with `ms` or `s`.
+    pub fn signed_millis(&self, key: &str) -> Result<Option<f64>, ConfigError> {
+        /// One day; more is a mistake.
+        const MOST: f64 = 86_400_000.0;
+        let parse = |value: &Value| match value {
+            Value::Number(number) => number.as_i64().map(|ms| ms as f64),
+            Value::String(text) => {
+                let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+                    (Some(number), _) => (number, 1.0),
+                    (None, Some(number)) => (number, 1000.0),
+                    (None, None) => (text.as_str(), 1.0),
+                };
+                number.parse::<i64>().ok().map(|n| n as f64 * unit)
+            }
+            _ => None,
+        };
+        let parse = |value: &Value| parse(value).filter(|ms| ms.abs() <= MOST);
+        self.read(key, "milliseconds such as 20 or \"-20ms\", at most a day", parse)
+    }
+
     /// Text; the empty one counts as absent.
     pub fn text(&self, key: &str) -> Result<Option<&'a str>, ConfigError> {
         let Some(value) = self.find(key).filter(|value| !value.is_null()) else { return Ok(None) };

@@ -1,5 +1,6 @@
 //! How the data plane behaves apart from its configuration.
 
+use crate::chain::group::choices::Choices;
 use crate::clock::{Clock, Random};
 use crate::tasks::Tasks;
 use std::time::Duration;
@@ -54,6 +55,8 @@ pub struct RuntimeOptions {
     /// Whether probes may run commands of this machine. Whoever writes the configuration could then do everything that
     /// the agent may: for configurations of the machine's own operator, or if that one allowed it.
     pub allow_commands: bool,
+    /// What persons have chosen in groups that leave it to them.
+    pub choices: Choices,
     /// Where what outlives a connection runs. Each runtime puts its own here.
     pub tasks: Tasks,
 }

@@ -1,6 +1,7 @@
 //! The agent without a panel: runs a file.
 
 use crate::api::{Api, ApiOptions};
+use crate::chain::group::choices::Choices;
 use crate::clock::{Clock, Random};
 use crate::daemon::new_runtime;
 use crate::document;
@@ -13,11 +14,14 @@ use tokio_util::task::TaskTracker;
 
 /// Runs `file` until `stop`; each message in the channel, whose other end the API gets too, reads it again.
 ///
+/// What persons choose in groups is kept in the folder `choices_in`; without one, as long as the agent runs.
+///
 /// Fails when the file is invalid or something in it cannot be started.
 pub async fn run(
     file: PathBuf,
     (wishes, mut reloads): (mpsc::Sender<Reload>, mpsc::Receiver<Reload>),
     api: Option<ApiOptions>,
+    choices_in: Option<PathBuf>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let config = checked(&file)?;
@@ -26,7 +30,8 @@ pub async fn run(
         None => None,
     };
     // Whoever may write the file of this machine's agent may run commands on it anyway.
-    let runtime = new_runtime(&Clock::system(), &Random::system(), true);
+    let choices = choices_in.as_deref().map(Choices::open).unwrap_or_default();
+    let runtime = new_runtime(&Clock::system(), &Random::system(), true, choices);
     runtime.apply(Change::Load(config)).await?;
     let failed = runtime.failed();
     if !failed.is_empty() {

@@ -1,8 +1,10 @@
 //! The agent's own HTTP API: what runs, who is connected, what was counted. Off unless an address is given.
 //!
 //! `GET /v1/services`, `/v1/chains`, `/v1/connections`, `/v1/limits`, `POST /v1/reload`, and `GET /metrics` for
-//! Prometheus.
+//! Prometheus. `GET /v1/groups` and `/v1/groups/NAME`; `PUT` there chooses a member, `DELETE` takes the choice back,
+//! `POST` tries all members.
 
+mod groups;
 mod metrics;
 mod views;
 
@@ -88,6 +90,11 @@ impl Api {
             .route("/v1/chains", get(views::chains))
             .route("/v1/connections", get(views::connections))
             .route("/v1/limits", get(views::limits))
+            .route("/v1/groups", get(groups::all))
+            .route(
+                "/v1/groups/{*name}",
+                get(groups::one).put(groups::choose).delete(groups::clear).post(groups::try_all),
+            )
             .route("/v1/reload", post(reload))
             .route("/metrics", get(metrics::metrics))
             .fallback(async || problem(StatusCode::NOT_FOUND, "there is nothing here"))

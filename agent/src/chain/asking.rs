@@ -2,8 +2,10 @@
 
 use super::hash::ClientKey;
 use crate::relay::pump::Client;
+use shared::address::HostPort;
+use shared::policy::Network;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tokio::sync::watch;
 
 /// Who wants a way through a chain, and for what.
@@ -53,6 +55,17 @@ impl Asking<'_> {
             Asking::Connection { client, .. } => client.key,
             Asking::Datagrams { key, .. } | Asking::Racer { key, .. } => *key,
             Asking::Nothing => IpAddr::from(Ipv4Addr::LOCALHOST).into(),
+        }
+    }
+
+    /// The kind of the connection to `target`; one whose name is not resolved here counts as IPv4.
+    pub(crate) fn network(&self, target: &HostPort) -> Network {
+        let is_v6 = target.host.parse::<Ipv6Addr>().is_ok();
+        match (self.wanted(), is_v6) {
+            (Wanted::Connection, false) => Network::Tcp4,
+            (Wanted::Connection, true) => Network::Tcp6,
+            (Wanted::Datagrams { .. }, false) => Network::Udp4,
+            (Wanted::Datagrams { .. }, true) => Network::Udp6,
         }
     }
 

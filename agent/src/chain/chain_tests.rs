@@ -19,7 +19,8 @@ fn build(nodes: &[Value], previous: Option<&Chain>) -> Chain {
 
 fn mark(chain: &Chain, index: usize, clock: &Clock) {
     let group = &chain.hops[0].group;
-    let draw = group.draw(std::net::IpAddr::from([127, 0, 0, 1]), &Random::seeded(1));
+    let draw =
+        group.draw(std::net::IpAddr::from([127, 0, 0, 1]), shared::policy::Network::Tcp4, &Random::seeded(1));
     let attempt = group.pick(|i| i != index, &draw, clock).unwrap();
     attempt.count_failure(failure::FailureKind::Lost);
     attempt.mark();

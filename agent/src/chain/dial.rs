@@ -217,7 +217,7 @@ pub async fn reach(
     budget: &mut Budget,
 ) -> Result<Through, ChainFailure> {
     let options = budget.options.clone();
-    let mut search = Search::new(chain, asking.key(), &options);
+    let mut search = Search::new(chain, asking.key(), asking.network(target), &options);
     // Where several are tried at once, each gets the first datagram: so datagrams take one after another.
     let races = chain.hops.iter().any(|hop| hop.group.is_parallel()) && asking.may_race();
     loop {

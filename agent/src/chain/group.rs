@@ -1,18 +1,32 @@
 //! A group of alternatives, one of which is used per attempt: the nodes of a hop, or the targets of a forwarder.
 
-use super::failure::FailureKind;
-use super::filter::Tier;
+mod attempt;
+pub mod choices;
+mod deciding;
+pub mod groups;
+mod inbox;
+mod published;
+pub mod report;
+pub mod steering;
+pub(crate) mod strategy;
+
 use super::hash::ClientKey;
 use super::marks::{FailRule, Health};
+use super::probe::tasks::Place;
 use super::select::{Candidate, Draw, Picked, Policy, Selection, pick};
-use super::state::{NodeState, OpenConnection};
+use super::state::NodeState;
 use crate::clock::{Clock, Random};
 use crate::metadata::{ConfigError, MetadataReader};
+pub use attempt::Attempt;
+pub(crate) use attempt::{leaf, steered_attempt, steered_draw};
+use groups::Steered;
 use shared::gost::{Metadata, SelectorConfig};
+use shared::policy::{Leaf, Network};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
+use steering::{SteeredMember, Steering};
 
 /// Failures that a rule may ask for; more would only cost memory.
 const MOST_FAILS: u32 = 1000;
@@ -25,6 +39,8 @@ const NOBODY: usize = usize::MAX;
 #[derive(Debug)]
 pub struct Group {
     selection: Selection,
+    /// Whoever decides ahead of the connections; the selection is not asked then.
+    steering: Option<Arc<Steering>>,
     members: Vec<Member>,
     /// Counts connections, for [`Policy::Round`].
     turn: AtomicU64,
@@ -36,9 +52,13 @@ pub struct Group {
 pub struct MemberConfig<'a> {
     /// Its place, for errors.
     pub path: String,
+    /// By this it is known to people.
+    pub name: &'a str,
     /// Where it is; by this it is known to the consistent hash.
     pub addr: &'a str,
-    /// `weight`, `backup`, `maxFails`, `failTimeout`.
+    /// Whether it carries datagrams.
+    pub udp: bool,
+    /// `weight`, `backup`, `maxFails`, `failTimeout`; or `addLatency` where a strategy goes by tests.
     pub metadata: &'a Metadata,
     /// What is remembered of it.
     pub state: Arc<NodeState>,
@@ -125,17 +145,30 @@ fn micros(duration: Duration) -> u64 {
 }
 
 impl Group {
-    /// `path` is the group's, for errors.
+    /// `path` is the group's, for errors; by `name` it is known to people.
     pub fn build<'a>(
         path: &str,
+        name: String,
         selector: Option<&SelectorConfig>,
         members: impl Iterator<Item = MemberConfig<'a>>,
         previous: Option<&Group>,
     ) -> Result<Self, ConfigError> {
+        if let Some(selector) = selector
+            && let Some(parsed) = strategy::read(&format!("{path}.selector"), selector)?
+        {
+            let member = |MemberConfig { path, name, metadata, state, udp, .. }: MemberConfig<'a>| {
+                let leaf = Leaf { udp, ..leaf(&format!("{path}.metadata"), name, metadata)? };
+                Ok(SteeredMember { leaf, state })
+            };
+            let members = members.map(member).collect::<Result<Vec<_>, ConfigError>>()?;
+            let before = previous.and_then(|group| group.steering.as_ref());
+            let steering = Steering::build(&format!("{path}.selector"), name, parsed, members, before)?;
+            return Ok(Self::steered_by(steering));
+        }
         let (selection, general) = Selection::read(&format!("{path}.selector"), selector)?;
         let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
         let members = members
-            .map(|MemberConfig { path, addr, metadata, state }| {
+            .map(|MemberConfig { path, addr, metadata, state, .. }| {
                 let terms = OwnTerms::read(&format!("{path}.metadata"), metadata)?.over(general);
                 // Members of the same address are told apart by their order among themselves.
                 let nth = seen.entry(addr).or_insert(0);
@@ -149,7 +182,44 @@ impl Group {
             .and_then(|group| Some(&group.members.get(group.current.load(Ordering::Relaxed))?.state))
             .and_then(|state| members.iter().position(|member| Arc::ptr_eq(&member.state, state)))
             .unwrap_or(NOBODY);
-        Ok(Self { selection, members, turn: AtomicU64::new(turn), current: AtomicUsize::new(current) })
+        let (turn, current) = (AtomicU64::new(turn), AtomicUsize::new(current));
+        Ok(Self { selection, steering: None, members, turn, current })
+    }
+
+    fn steered_by(steering: Arc<Steering>) -> Self {
+        let terms = OwnTerms::default().over(FailRule::DEFAULT);
+        let member = |i| Member { terms, identity: 0, state: steering.state(i).clone() };
+        let members = (0..steering.members().len()).map(member).collect();
+        let selection = Selection { policy: Policy::Fifo, max_latency_us: None, tolerance_us: 0 };
+        let (turn, current) = (AtomicU64::new(0), AtomicUsize::new(NOBODY));
+        Self { selection, steering: Some(steering), members, turn, current }
+    }
+
+    /// Whoever decides ahead of the connections, with where the members are.
+    pub fn steered(&self, place: impl Fn(usize) -> Place) -> Option<Steered> {
+        let steering = self.steering.clone()?;
+        Some(Steered { steering, places: (0..self.members.len()).map(place).collect() })
+    }
+
+    /// The member that is used for connections, where that was decided ahead of them.
+    pub(crate) fn decided(&self) -> Option<usize> {
+        let steering = self.steering.as_ref()?;
+        steering.next(Network::Tcp4, |_| false, 0).map(|(member, _)| member)
+    }
+
+    /// The members in the order in which a connection tries them, where that was decided ahead of it.
+    pub(crate) fn order(&self) -> Option<Vec<usize>> {
+        let steering = self.steering.as_ref()?;
+        let mut order: Vec<usize> = Vec::with_capacity(self.members.len());
+        while let Some((next, _)) = steering.next(Network::Tcp4, |i| order.contains(&i), 0) {
+            order.push(next);
+        }
+        Some(order)
+    }
+
+    /// Whether a connection of this draw may use the member at all.
+    pub(crate) fn offers(&self, index: usize, draw: &Draw) -> bool {
+        self.steering.as_ref().is_none_or(|steering| steering.offers(index, draw.network))
     }
 
     /// Whether several members are tried at once.
@@ -179,21 +249,31 @@ impl Group {
 
     /// Whether a member is left out now.
     pub fn is_marked(&self, index: usize, now_ms: u64) -> bool {
+        if let Some(steering) = &self.steering {
+            return steering.is_dead(index);
+        }
         let member = &self.members[index];
         member.state.health(now_ms, member.terms.rule) == Health::Marked
     }
 
     /// Draws for one connection; all its picks use the same draw.
-    pub fn draw(&self, client: impl Into<ClientKey>, random: &Random) -> Draw {
+    pub fn draw(&self, client: impl Into<ClientKey>, network: Network, random: &Random) -> Draw {
+        if let Some(steering) = &self.steering {
+            return steered_draw(steering, network, random);
+        }
         let current = self.current.load(Ordering::Relaxed);
         Draw {
             current: (current != NOBODY).then_some(current),
+            network,
             ..draw(self.selection.policy, &self.turn, client.into(), random)
         }
     }
 
     /// Chooses the next member to try, and takes its trial if it is on one. `None` when all are tried.
     pub fn pick(&self, tried: impl Fn(usize) -> bool, draw: &Draw, clock: &Clock) -> Option<Attempt> {
+        if let Some(steering) = &self.steering {
+            return steered_attempt(steering, tried, draw, clock);
+        }
         let member = |i: usize| {
             let Member { terms, identity, state } = &self.members[i];
             Alternative { state, terms: *terms, identity: *identity, tried: tried(i) }
@@ -214,6 +294,7 @@ pub(crate) fn draw(policy: Policy, turn: &AtomicU64, client: ClientKey, random: 
         random: if policy == Policy::Rand { random.next() } else { 0 },
         client: if hashed { client.checksum() } else { 0 },
         current: None,
+        network: Network::Tcp4,
     }
 }
 
@@ -266,7 +347,7 @@ pub(crate) fn attempt<'a>(
         // Another connection may have been quicker; then the member counts as marked, and the choice is made anew.
         if !trial || state.begin_trial(now_ms, rule) {
             let (state, clock) = (state.clone(), clock.clone());
-            return Some(Attempt { index, tier, state, rule, trial, refuted, clock });
+            return Some(Attempt { index, tier, state, rule, trial, refuted, clock, by: None });
         }
     }
 }
@@ -290,63 +371,6 @@ fn fail_rule(
         None => general.fail_timeout_ms,
     };
     Ok(FailRule { max_fails, fail_timeout_ms })
-}
-
-/// One use of a member that has not ended yet. Dropped without verdict it changes nothing but gives a trial back.
-#[derive(Debug)]
-pub struct Attempt {
-    index: usize,
-    tier: Tier,
-    state: Arc<NodeState>,
-    rule: FailRule,
-    trial: bool,
-    /// Probes of the member that had failed when this began.
-    refuted: u64,
-    clock: Clock,
-}
-
-impl Attempt {
-    /// Which member of its group.
-    pub fn index(&self) -> usize {
-        self.index
-    }
-
-    /// Where it stands among the others.
-    pub fn tier(&self) -> Tier {
-        self.tier
-    }
-
-    /// Counts a failure without holding it against the member yet.
-    pub fn count_failure(&self, kind: FailureKind) {
-        self.state.count_failure(kind);
-    }
-
-    /// Holds the failure against the member; whether it is left out from now on and was not before.
-    pub fn mark(mut self) -> bool {
-        self.trial = false;
-        self.state.mark(self.clock.now_ms(), self.rule)
-    }
-
-    /// The connection is through; whether the member had been left out and is no more. What a probe has found meanwhile
-    /// stays: otherwise, of a member that is much used, every finding would be undone at once.
-    pub fn succeed(mut self) -> bool {
-        // The trial, if it was one, is over with the mark, or was ended by the probe.
-        self.trial = false;
-        self.state.confirm(self.refuted)
-    }
-
-    /// Counts a connection through the member, open until the result is dropped.
-    pub fn open(&self) -> OpenConnection {
-        OpenConnection::begin(self.state.clone())
-    }
-}
-
-impl Drop for Attempt {
-    fn drop(&mut self) {
-        if self.trial {
-            self.state.abandon_trial();
-        }
-    }
 }
 
 #[cfg(test)]

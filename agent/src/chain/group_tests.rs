@@ -13,15 +13,17 @@ fn group(selector: serde_json::Value, members: &[serde_json::Value]) -> Result<G
     let addrs: Vec<String> = (0..members.len()).map(|i| format!("192.0.2.{i}:1")).collect();
     let members = metadata.iter().zip(&addrs).enumerate().map(|(i, (metadata, addr))| MemberConfig {
         path: format!("nodes[{i}]"),
+        name: addr,
         addr,
+        udp: true,
         metadata,
         state: Arc::default(),
     });
-    Group::build("hop", Some(&selector), members, None)
+    Group::build("hop", "g".into(), Some(&selector), members, None)
 }
 
 fn next(group: &Group, clock: &Clock) -> Attempt {
-    let draw = group.draw(CLIENT, &Random::seeded(1));
+    let draw = group.draw(CLIENT, shared::policy::Network::Tcp4, &Random::seeded(1));
     group.pick(|_| false, &draw, clock).unwrap()
 }
 
@@ -114,7 +116,7 @@ async fn counters_follow_connections() {
     let clock = Clock::system();
     let group = group(serde_json::json!({}), &[serde_json::json!({})]).unwrap();
     let attempt = next(&group, &clock);
-    attempt.count_failure(FailureKind::Lost);
+    attempt.count_failure(crate::chain::failure::FailureKind::Lost);
     let open = attempt.open();
     let counters = |connections, open, failures| Counters { connections, open, failures };
     assert_eq!(group.state(0).counters(), counters(1, 1, 1));
@@ -161,7 +163,7 @@ async fn a_named_client_is_the_same_from_everywhere() {
     let members: Vec<_> = (0..5).map(|_| none.clone()).collect();
     let group = group(serde_json::json!({"strategy": "hash"}), &members).unwrap();
     let picked = |key: ClientKey| {
-        let draw = group.draw(key, &Random::seeded(1));
+        let draw = group.draw(key, shared::policy::Network::Tcp4, &Random::seeded(1));
         group.pick(|_| false, &draw, &clock).unwrap().index()
     };
     for last in 0..50 {
@@ -185,11 +187,13 @@ async fn the_node_in_use_is_remembered_over_a_swap() {
     let build = |order: &[usize], previous: Option<&Group>| {
         let members = order.iter().map(|i| MemberConfig {
             path: String::new(),
+            name: addr,
             addr,
+            udp: true,
             metadata: &nothing,
             state: states[*i].clone(),
         });
-        Group::build("hop", Some(&selector), members, previous).unwrap()
+        Group::build("hop", "g".into(), Some(&selector), members, previous).unwrap()
     };
     [(0, 20), (1, 10), (2, 30)].into_iter().for_each(|(i, ms)| took(i, ms));
     let old = build(&[0, 1, 2], None);

@@ -23,6 +23,8 @@ mod walk;
 
 use crate::metadata::{ConfigError, MetadataReader};
 use crate::net::Interface;
+use connector::Connector;
+use group::groups::Steered;
 use group::{Group, MemberConfig, OwnTerms};
 use node::Node;
 use probe::refuse_commands;
@@ -66,9 +68,23 @@ impl Chain {
             .iter()
             .enumerate()
             .map(|(i, hop)| {
-                Hop::build(&format!("{path}: hops[{i}]"), hop, previous.and_then(|chain| chain.hops.get(i)))
+                let group = match hop.name.as_str() {
+                    "" => format!("chain/{}/{i}", config.name),
+                    hop => format!("chain/{}/{hop}", config.name),
+                };
+                let before = previous.and_then(|chain| chain.hops.get(i));
+                let is_last = i + 1 == config.hops.len();
+                Hop::build(&format!("{path}: hops[{i}]"), (group, is_last), hop, before)
             })
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut groups = BTreeSet::new();
+        for (i, hop) in hops.iter().enumerate() {
+            let name = hop.group.steered(|_| Place::Node(String::new()));
+            if name.is_some_and(|steered| !groups.insert(steered.steering.name().to_owned())) {
+                let reason = "is there twice; by their names choices are known";
+                return Err(ConfigError::new(format!("{path}: hops[{i}].name"), reason));
+            }
+        }
         Ok(Self { config: config.clone(), hops, terms })
     }
 
@@ -90,6 +106,12 @@ impl Chain {
         self.hops.iter().flat_map(of_hop).collect()
     }
 
+    /// The groups that are to be decided for.
+    pub fn steered(&self) -> Vec<Steered> {
+        let place = |_| Place::Node(self.config.name.clone());
+        self.hops.iter().filter_map(|hop| hop.group.steered(place)).collect()
+    }
+
     /// Refuses probes that run commands.
     pub fn refuse_commands(config: &ChainConfig) -> Result<(), ConfigError> {
         let probes = config.hops.iter().enumerate().flat_map(|(hop, h)| {
@@ -107,7 +129,13 @@ impl Chain {
 }
 
 impl Hop {
-    fn build(path: &str, config: &HopConfig, previous: Option<&Hop>) -> Result<Self, ConfigError> {
+    /// By `name` its group is known to people.
+    fn build(
+        path: &str,
+        (name, is_last): (String, bool),
+        config: &HopConfig,
+        previous: Option<&Hop>,
+    ) -> Result<Self, ConfigError> {
         let metadata = MetadataReader::new(format!("{path}.metadata"), &config.metadata, &["interface"])?;
         let interface = match (
             config.interface.as_deref().filter(|name| !name.is_empty()),
@@ -140,11 +168,14 @@ impl Hop {
         let states = inherited_states(&nodes, previous);
         let members = nodes.iter().zip(states).enumerate().map(|(i, (node, state))| MemberConfig {
             path: format!("{path}.nodes[{i}]"),
+            name: &node.config.name,
             addr: &node.config.addr,
+            udp: !is_last || matches!(node.connector, Connector::Relay { .. }),
             metadata: &node.config.metadata,
             state,
         });
-        let group = Group::build(path, config.selector.as_ref(), members, previous.map(|hop| &hop.group))?;
+        let previous = previous.map(|hop| &hop.group);
+        let group = Group::build(path, name, config.selector.as_ref(), members, previous)?;
         Ok(Self { nodes, group, interface })
     }
 

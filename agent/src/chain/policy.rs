@@ -1,5 +1,7 @@
 //! The texts of strategies.
 
+use super::group::strategy;
+
 /// How one of the usable nodes is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
@@ -44,12 +46,10 @@ impl Policy {
             return Ok(*policy);
         }
         let common = |known: &str| known.bytes().zip(text.bytes()).take_while(|(a, b)| a == b).count();
-        let understood = TEXTS.iter().map(|(known, _)| common(known)).max().unwrap_or(0);
-        let expected: Vec<_> = TEXTS
-            .iter()
-            .map(|(known, _)| *known)
-            .filter(|known| !known.is_empty() && common(known) == understood)
-            .collect();
+        let known = || TEXTS.iter().map(|(known, _)| *known).chain(strategy::NAMES);
+        let understood = known().map(common).max().unwrap_or(0);
+        let expected: Vec<_> =
+            known().filter(|known| !known.is_empty() && common(known) == understood).collect();
         Err(format!(
             "`{text}` is not supported: not understood from character {}, expected {}",
             understood + 1,

@@ -10,6 +10,7 @@ use super::node::Node;
 use super::walk::Walk;
 use crate::options::RuntimeOptions;
 use crate::relay::client::RelayError;
+use shared::policy::Network;
 
 /// One connection's search for a path.
 pub(super) struct Search<'a> {
@@ -40,8 +41,13 @@ impl Entrant<'_> {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(chain: &'a Chain, client: ClientKey, options: &'a RuntimeOptions) -> Self {
-        let walk = Walk::new(chain, client, options);
+    pub(super) fn new(
+        chain: &'a Chain,
+        client: ClientKey,
+        network: Network,
+        options: &'a RuntimeOptions,
+    ) -> Self {
+        let walk = Walk::new(chain, client, network, options);
         Self { chain, walk, in_doubt: Vec::new(), last: None, nodes_failed: false }
     }
 

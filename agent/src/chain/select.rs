@@ -6,6 +6,7 @@ use super::filter::{Tier, current_tier, tier};
 use super::hash::affinity;
 use super::marks::Health;
 pub use super::policy::Policy;
+use shared::policy::Network;
 
 /// How a group chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,8 @@ pub struct Draw {
     pub client: u32,
     /// The node that was used last.
     pub current: Option<usize>,
+    /// What the connection is; only groups that are decided for look at it.
+    pub network: Network,
 }
 
 /// A choice.

@@ -10,7 +10,7 @@ const TRIAL: Candidate = Candidate { health: Health::Trial, ..CLEAR };
 const BACKUP: Candidate = Candidate { backup: true, ..CLEAR };
 const TRIED: Candidate = Candidate { tried: true, ..CLEAR };
 const FAILED: Candidate = Candidate { latency: Latency::Failed, ..CLEAR };
-const DRAW: Draw = Draw { turn: 0, random: 0, client: 0, current: None };
+const DRAW: Draw = Draw { turn: 0, random: 0, client: 0, current: None, network: Network::Tcp4 };
 
 const fn took(ms: u64) -> Candidate {
     Candidate { latency: Latency::Micros(ms * 1000), ..CLEAR }
@@ -54,7 +54,7 @@ fn nobody_and_a_single_one() {
     for policy in ALL {
         assert_eq!(index(&with(policy), &[], &DRAW), None, "{policy:?}");
         for only in [CLEAR, MARKED, TRIAL, BACKUP, FAILED, took(900)] {
-            let draw = Draw { turn: 5, random: 17, client: 3, current: Some(4) };
+            let draw = Draw { turn: 5, random: 17, client: 3, current: Some(4), ..DRAW };
             assert_eq!(index(&limited(policy, 50), &[only], &draw), Some(0), "{policy:?}: {only:?}");
         }
     }
@@ -117,7 +117,7 @@ fn the_latency_filter_after_the_others() {
 #[test]
 fn fifo_is_always_the_first() {
     for turn in 0..3 {
-        let draw = Draw { turn, random: turn * 3, client: 77, current: Some(2) };
+        let draw = Draw { turn, random: turn * 3, client: 77, current: Some(2), ..DRAW };
         assert_eq!(index(&with(Policy::Fifo), &[CLEAR; 3], &draw), Some(0));
     }
 }
@@ -246,6 +246,7 @@ fn any_draw() -> impl Strategy<Value = Draw> {
         random,
         client,
         current,
+        ..DRAW
     })
 }
 

@@ -5,6 +5,7 @@ use super::marks::{FailRule, Health, Marks};
 use super::measured::Measured;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio_util::sync::CancellationToken;
 
 /// Marks, counters and probe results of a node.
 #[derive(Debug, Default)]
@@ -126,18 +127,26 @@ impl NodeState {
 
 /// A connection through a node, counted as open until this is dropped.
 #[derive(Debug)]
-pub struct OpenConnection(Arc<NodeState>);
+pub struct OpenConnection {
+    state: Arc<NodeState>,
+    tie: Option<CancellationToken>,
+}
 
 impl OpenConnection {
-    pub(super) fn begin(state: Arc<NodeState>) -> Self {
+    pub(super) fn begin(state: Arc<NodeState>, tie: Option<CancellationToken>) -> Self {
         state.connections.fetch_add(1, Ordering::Relaxed);
         state.open.fetch_add(1, Ordering::Relaxed);
-        Self(state)
+        Self { state, tie }
+    }
+
+    /// What ends the connection because its group has left the node, if the group does that.
+    pub fn tie(&self) -> Option<&CancellationToken> {
+        self.tie.as_ref()
     }
 }
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        self.state.open.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -1,10 +1,11 @@
 //! The order in which one client connection tries the paths through a chain.
 
-use super::Chain;
 use super::group::Attempt;
 use super::hash::ClientKey;
 use super::select::Draw;
+use super::{Chain, Hop};
 use crate::options::RuntimeOptions;
+use shared::policy::Network;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One connection's way through the alternatives: each path at most once per round.
@@ -22,8 +23,17 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(chain: &'a Chain, client: ClientKey, options: &'a RuntimeOptions) -> Self {
-        let draws = chain.hops.iter().map(|hop| hop.group.draw(client, &options.random)).collect();
+    /// `network` is what the last node is asked for; those before it are asked for the next node.
+    pub(super) fn new(
+        chain: &'a Chain,
+        client: ClientKey,
+        network: Network,
+        options: &'a RuntimeOptions,
+    ) -> Self {
+        let last = chain.hops.len().saturating_sub(1);
+        let network = |hop| if hop == last { network } else { Network::Tcp4 };
+        let draw = |(hop, h): (usize, &Hop)| h.group.draw(client, network(hop), &options.random);
+        let draws = chain.hops.iter().enumerate().map(draw).collect();
         let given_up = vec![BTreeSet::new(); chain.hops.len()];
         let held = given_up.clone();
         Self { chain, options, draws, given_up, held, cut: BTreeMap::new() }
@@ -93,7 +103,8 @@ impl<'a> Walk<'a> {
             let used = |i: &usize| {
                 i == index || self.given_up[hop].contains(i) || cut.is_some_and(|cut| cut.contains(i))
             };
-            (0..self.chain.hops[hop].nodes.len()).all(|i| used(&i))
+            let Hop { nodes, group, .. } = &self.chain.hops[hop];
+            (0..nodes.len()).all(|i| used(&i) || !group.offers(i, &self.draws[hop]))
         })
     }
 
@@ -134,7 +145,7 @@ mod tests {
     /// The paths tried when every one fails at hop `at`.
     fn paths(chain: &Chain, at: usize, everywhere: bool) -> Vec<Vec<usize>> {
         let options = RuntimeOptions::default();
-        let mut walk = Walk::new(chain, client(), &options);
+        let mut walk = Walk::new(chain, client(), Network::Tcp4, &options);
         let mut seen = Vec::new();
         while let Some(path) = walk.next() {
             let indices: Vec<_> = path.iter().map(Attempt::index).collect();
@@ -165,7 +176,7 @@ mod tests {
     async fn the_last_way_is_known_as_such() {
         let two = chain(&[&["a", "b"], &["x", "y"]]);
         let options = RuntimeOptions::default();
-        let mut walk = Walk::new(&two, client(), &options);
+        let mut walk = Walk::new(&two, client(), Network::Tcp4, &options);
         assert!(!walk.is_last(&[0, 0]));
         walk.strike(&[0, 0], 1, true);
         assert!(!walk.is_last(&[0, 1]));
@@ -173,7 +184,7 @@ mod tests {
         assert!(walk.is_last(&[1, 1]));
         walk.restart();
         assert!(!walk.is_last(&[1, 1]));
-        assert!(Walk::new(&chain(&[&["a"], &["x"]]), client(), &options).is_last(&[0, 0]));
+        assert!(Walk::new(&chain(&[&["a"], &["x"]]), client(), Network::Tcp4, &options).is_last(&[0, 0]));
     }
 
     #[tokio::test]
@@ -188,7 +199,7 @@ mod tests {
     async fn another_round_begins_at_the_front() {
         let chain = chain(&[&["a", "b"]]);
         let options = RuntimeOptions::default();
-        let mut walk = Walk::new(&chain, client(), &options);
+        let mut walk = Walk::new(&chain, client(), Network::Tcp4, &options);
         for expected in [0, 1] {
             let index = walk.next().unwrap()[0].index();
             assert_eq!(index, expected);

@@ -253,7 +253,7 @@ pub fn capabilities() -> Vec<String> {
     CAPABILITIES.iter().map(|capability| (*capability).to_owned()).collect()
 }
 
-const CAPABILITIES: [&str; 21] = [
+const CAPABILITIES: [&str; 28] = [
     "protocol:tcp",
     "protocol:tls",
     "protocol:ws",
@@ -267,6 +267,13 @@ const CAPABILITIES: [&str; 21] = [
     "strategy:hash",
     "strategy:parallel",
     "strategy:lowestlatency",
+    "strategy:selector",
+    "strategy:urltest",
+    "strategy:fixed",
+    "strategy:min",
+    "strategy:min_avg10",
+    "strategy:min_moving_avg",
+    "strategy:fixed_fallback",
     "udp",
     "probe-batch",
     "digest",

@@ -1,6 +1,7 @@
 //! What runs on this node: services and chains, changed by one owner, read by everybody.
 
 mod entry;
+pub mod groups;
 mod owner;
 mod replace;
 pub(crate) mod trial;

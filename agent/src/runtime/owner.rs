@@ -3,6 +3,7 @@
 use super::entry::{Built, Entry, Plan, Socket, State, listen_error};
 use super::{ApplyError, Change, View};
 use crate::chain::Chain;
+use crate::chain::group::groups::Deciders;
 use crate::chain::probe::tasks::{ProbeTasks, warnings};
 use crate::limit::{LimitKind, limiters};
 use crate::metadata::ConfigError;
@@ -35,6 +36,7 @@ pub(super) struct Owner {
     /// others are in the registry.
     pub(super) invalid_chains: BTreeMap<String, (ChainConfig, String)>,
     pub(super) probes: ProbeTasks,
+    pub(super) deciders: Deciders,
 }
 
 impl Owner {
@@ -45,6 +47,7 @@ impl Owner {
             services: BTreeMap::new(),
             invalid_chains: BTreeMap::new(),
             probes: ProbeTasks::default(),
+            deciders: Deciders::default(),
         }
     }
 
@@ -86,7 +89,7 @@ impl Owner {
                     if let Some(mut entry) = self.services.remove(&name) {
                         entry.close(Socket::Closed).await;
                     }
-                    self.probes.follow(&service_key(&name), Vec::new(), &self.plane);
+                    self.unfollow(&service_key(&name));
                 }
                 Ok(())
             }
@@ -103,7 +106,7 @@ impl Owner {
             Change::DeleteChain(name) => {
                 self.plane.registry.remove(&name);
                 self.invalid_chains.remove(&name);
-                self.probes.follow(&chain_key(&name), Vec::new(), &self.plane);
+                self.unfollow(&chain_key(&name));
                 Ok(())
             }
             Change::AddLimiter(kind, config) => {
@@ -141,11 +144,19 @@ impl Owner {
             }
             let probed = chain.probed();
             warnings(&probed).for_each(|warning| tracing::warn!("chain {warning}"));
+            let begun = self.deciders.follow(&chain_key(&config.name), chain.steered(), &self.plane);
             registry.put(chain);
+            self.deciders.start(begun, &self.plane);
             self.probes.follow(&chain_key(&config.name), probed, &self.plane);
             self.invalid_chains.remove(&config.name);
         }
         Ok(())
+    }
+
+    /// What is part of this object is neither probed nor decided for any more.
+    pub(super) fn unfollow(&mut self, object: &str) {
+        self.probes.follow(object, Vec::new(), &self.plane);
+        self.deciders.end(object, &self.plane);
     }
 
     /// Everything is built, then everything is bound, and only then anything changes.
@@ -269,6 +280,9 @@ impl Owner {
         }
         service.warn_of_missing_limiters(plane);
         self.probes.follow(&service_key(&config.name), probed, plane);
+        let steered = if paused { Vec::new() } else { service.steered() };
+        let begun = self.deciders.follow(&service_key(&config.name), steered, plane);
+        self.deciders.start(begun, plane);
         let mut entry = match self.services.remove(&config.name) {
             Some(Entry { state: State::Built(mut built), .. }) => {
                 built.service.store(Arc::new(service));
@@ -306,7 +320,9 @@ impl Owner {
                 set_paused(&mut entry.config, true);
                 entry.close(Socket::Paused).await;
                 entry.cut_connections(&self.plane);
-                self.probes.follow(&service_key(name), Vec::new(), &self.plane);
+                let object = service_key(name);
+                self.probes.follow(&object, Vec::new(), &self.plane);
+                self.deciders.end(&object, &self.plane);
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::chain::Chain;
 use crate::limit::{LimitKind, check, limiters};
 use crate::metadata::ConfigError;
 use shared::gost::GostConfig;
-use shared::link::chain_key;
+use shared::link::{chain_key, service_key};
 use std::collections::BTreeSet;
 
 impl Owner {
@@ -57,12 +57,13 @@ impl Owner {
             if let Some(mut entry) = self.services.remove(&name) {
                 entry.close(Socket::Closed).await;
             }
+            self.unfollow(&service_key(&name));
         }
         self.invalid_chains.clear();
         let running: Vec<_> = self.plane.registry.all().keys().cloned().collect();
         for name in running.into_iter().filter(|name| !names.contains(name)) {
             self.plane.registry.remove(&name);
-            self.probes.follow(&chain_key(&name), Vec::new(), &self.plane);
+            self.unfollow(&chain_key(&name));
         }
         for kind in LimitKind::ALL {
             for limiter in self.plane.limits.configs(kind) {

@@ -1,6 +1,7 @@
 //! Checks a whole document.
 
 use crate::chain::Chain;
+use crate::chain::group::groups::Steered;
 use crate::chain::probe::tasks::{self, Probed};
 use crate::limit::{LimitKind, check, limiters, names};
 use crate::net::ListenAddress;
@@ -64,10 +65,24 @@ pub(super) fn problems(config: &GostConfig) -> Vec<String> {
 
 /// What is doubtful about a document, in its order. What is wrong is not told again.
 pub(super) fn warnings(config: &GostConfig) -> Vec<String> {
+    let steered = config.chains.iter().filter_map(|chain| Some(Chain::build(chain, None).ok()?.steered()));
+    let of_services =
+        config.services.iter().filter_map(|service| Some(Service::build(service, None).ok()?.steered()));
+    let raised: Vec<String> = steered
+        .chain(of_services)
+        .flatten()
+        .flat_map(|Steered { steering, .. }| {
+            let name = steering.name().to_owned();
+            steering.warnings().iter().map(move |warning| format!("{name}: {warning}")).collect::<Vec<_>>()
+        })
+        .collect();
     let chains = config.chains.iter().filter_map(|chain| Chain::build(chain, None).ok());
     let chains = chains.flat_map(|chain| warnings_of("chain", &chain.probed()));
     let services = config.services.iter().filter_map(|service| Service::build(service, None).ok());
-    chains.chain(services.flat_map(|service| warnings_of("service", &service.probed()))).collect()
+    chains
+        .chain(services.flat_map(|service| warnings_of("service", &service.probed())))
+        .chain(raised)
+        .collect()
 }
 
 fn warnings_of(kind: &str, probed: &[Probed]) -> Vec<String> {

@@ -5,6 +5,7 @@ use super::chains::ChainGroup;
 use super::plane::LogGate;
 use super::{Forwarder, Handler, Service, Transport, proxying};
 use crate::chain::connector::check_auth;
+use crate::chain::group::groups::Steered;
 use crate::chain::group::{Group, MemberConfig};
 use crate::chain::probe::tasks::{Place, Probed};
 use crate::chain::probe::{Probe, refuse_commands};
@@ -44,7 +45,7 @@ impl Service {
             .transpose()
             .map_err(|reason| ConfigError::new(format!("{path}: metadata.interface"), reason))?;
         let before = previous.and_then(|service| service.chains.as_ref());
-        let chains = ChainGroup::build(&format!("{path}: handler"), &config.handler, before)?;
+        let chains = ChainGroup::build(&format!("{path}: handler"), &config.name, &config.handler, before)?;
         let chain = config.handler.chain.clone().filter(|name| chains.is_none() && !name.is_empty());
         let transport = transport(&format!("{path}: listener"), &config.listener)?;
         let handler = handler(&path, config, previous)?;
@@ -115,6 +116,24 @@ impl Service {
         });
         let groups = self.chains.iter().flat_map(|group| group.probed(&self.name));
         groups.chain(targets).collect()
+    }
+
+    /// The groups that are to be decided for.
+    pub(crate) fn steered(&self) -> Vec<Steered> {
+        let chains: Vec<String> = match &self.chains {
+            Some(group) => group.names().cloned().collect(),
+            None => self.chain.iter().cloned().collect(),
+        };
+        let targets = self.forwarder().and_then(|forwarder| {
+            let place = |i: usize| Place::Target {
+                target: forwarder.targets[i].clone(),
+                chains: chains.clone(),
+                interface: self.interface.clone(),
+            };
+            forwarder.group.steered(place)
+        });
+        let group = self.chains.as_ref().and_then(ChainGroup::steered);
+        group.into_iter().chain(targets).collect()
     }
 
     /// Refuses probes that run commands.
@@ -214,7 +233,7 @@ fn handler(path: &str, config: &ServiceConfig, previous: Option<&Service>) -> Re
     let forwarder = config
         .forwarder
         .as_ref()
-        .map(|forwarder| self::forwarder(&format!("{path}: forwarder"), forwarder, previous))
+        .map(|forwarder| self::forwarder(&format!("{path}: forwarder"), &config.name, forwarder, previous))
         .transpose()?;
     match kind.as_str() {
         "tcp" | "udp" | "forward" => {
@@ -243,6 +262,7 @@ fn handler(path: &str, config: &ServiceConfig, previous: Option<&Service>) -> Re
 
 fn forwarder(
     path: &str,
+    service: &str,
     config: &ForwarderConfig,
     previous: Option<&Service>,
 ) -> Result<Forwarder, ConfigError> {
@@ -272,12 +292,16 @@ fn forwarder(
         });
         MemberConfig {
             path: format!("{path}.nodes[{i}]"),
+            name: &node.name,
             addr: &node.addr,
+            udp: true,
             metadata: &node.metadata,
             state: before.unwrap_or_default(),
         }
     });
-    let group = Group::build(path, config.selector.as_ref(), members, previous.map(|old| &old.group))?;
+    let previous = previous.map(|old| &old.group);
+    let name = format!("service/{service}/targets");
+    let group = Group::build(path, name, config.selector.as_ref(), members, previous)?;
     let names = config.nodes.iter().map(|node| node.name.clone()).collect();
     Ok(Forwarder { names, targets, probes, group })
 }

@@ -5,7 +5,9 @@ use super::reach::Refusal;
 use crate::chain::Chain;
 use crate::chain::asking::Asking;
 use crate::chain::dial::{Budget, ChainFailure, Through, reach};
-use crate::chain::group::{Alternative, OwnTerms, attempt, draw};
+use crate::chain::group::groups::Steered;
+use crate::chain::group::steering::{SteeredMember, Steering};
+use crate::chain::group::{Alternative, OwnTerms, attempt, draw, steered_attempt, steered_draw, strategy};
 use crate::chain::marks::{FailRule, Health};
 use crate::chain::probe::Probe;
 use crate::chain::probe::tasks::{Place, Probed};
@@ -16,6 +18,7 @@ use crate::metadata::ConfigError;
 use crate::net::Interface;
 use shared::address::HostPort;
 use shared::gost::HandlerConfig;
+use shared::policy::Leaf;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +27,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct ChainGroup {
     selection: Selection,
     rule: FailRule,
+    /// Whoever decides ahead of the connections; the selection is not asked then.
+    steering: Option<Arc<Steering>>,
     entries: Vec<ChainEntry>,
     /// Counts connections.
     turn: AtomicU64,
@@ -37,15 +42,24 @@ struct ChainEntry {
 }
 
 impl ChainGroup {
-    /// `path` is the handler's, for errors. What the previous group remembers of a chain is kept.
+    /// `path` is the handler's, for errors; `service` the name of the service. What the previous group remembers of a chain is kept.
     pub(super) fn build(
         path: &str,
+        service: &str,
         handler: &HandlerConfig,
         previous: Option<&ChainGroup>,
     ) -> Result<Option<Self>, ConfigError> {
         let Some(config) = &handler.chain_group else { return Ok(None) };
         let path = format!("{path}.chainGroup");
-        let (selection, rule) = Selection::read(&format!("{path}.selector"), config.selector.as_ref())?;
+        let selector = format!("{path}.selector");
+        let parsed = match &config.selector {
+            Some(config) => strategy::read(&selector, config)?,
+            None => None,
+        };
+        let (selection, rule) = match &parsed {
+            Some(_) => Selection::read(&selector, None)?,
+            None => Selection::read(&selector, config.selector.as_ref())?,
+        };
         let refuse = |field: &str, reason| Err(ConfigError::new(format!("{path}.selector.{field}"), reason));
         if selection.policy == Policy::Parallel {
             return refuse("strategy", "parallel chooses among nodes, not among chains");
@@ -81,8 +95,27 @@ impl ChainGroup {
         if entries.is_empty() {
             return Err(ConfigError::new(format!("{path}.chains"), "is empty"));
         }
-        let turn = previous.map_or(0, |old| old.turn.load(Ordering::Relaxed));
-        Ok(Some(Self { selection, rule, entries, turn: AtomicU64::new(turn) }))
+        let steering = match parsed {
+            None => None,
+            Some(parsed) => {
+                let member = |entry: &ChainEntry| SteeredMember {
+                    leaf: Leaf::new(entry.name.as_str()),
+                    state: entry.state.clone(),
+                };
+                let members = entries.iter().map(member).collect();
+                let name = format!("service/{service}/chains");
+                let before = previous.and_then(|old| old.steering.as_ref());
+                Some(Steering::build(&selector, name, parsed, members, before)?)
+            }
+        };
+        let turn = AtomicU64::new(previous.map_or(0, |old| old.turn.load(Ordering::Relaxed)));
+        Ok(Some(Self { selection, rule, steering, entries, turn }))
+    }
+
+    /// Whoever decides ahead of the connections, with what the members are.
+    pub(super) fn steered(&self) -> Option<Steered> {
+        let steering = self.steering.clone()?;
+        Some(Steered { steering, places: self.names().cloned().map(Place::Chain).collect() })
     }
 
     /// The chains, in order.
@@ -107,13 +140,16 @@ impl ChainGroup {
     /// What is to be seen of the chains.
     pub(super) fn members(&self, plane: &Plane) -> Vec<MemberReport> {
         let now_ms = plane.options.clock.now_ms();
-        let member = |entry: &ChainEntry| {
+        let member = |(at, entry): (usize, &ChainEntry)| {
             let chain = plane.registry.get(&entry.name);
             let own = chain.map_or_else(OwnTerms::default, |chain| chain.terms);
-            let marked = entry.state.health(now_ms, own.over(self.rule).rule) == Health::Marked;
+            let marked = match &self.steering {
+                Some(steering) => steering.is_dead(at),
+                None => entry.state.health(now_ms, own.over(self.rule).rule) == Health::Marked,
+            };
             MemberReport::new(&entry.name, None, &entry.state, (marked, now_ms))
         };
-        self.entries.iter().map(member).collect()
+        self.entries.iter().enumerate().map(member).collect()
     }
 
     /// Finds a way to `target` through one of the chains after another. A chain that fails is marked; so is one whose nodes
@@ -130,7 +166,11 @@ impl ChainGroup {
         // Resolved once: this connection keeps the chains it starts with.
         let chains: Vec<Option<Arc<Chain>>> =
             self.entries.iter().map(|entry| plane.registry.get(&entry.name)).collect();
-        let draw = draw(self.selection.policy, &self.turn, asking.key(), &options.random);
+        let network = asking.network(target);
+        let draw = match &self.steering {
+            Some(steering) => steered_draw(steering, network, &options.random),
+            None => draw(self.selection.policy, &self.turn, asking.key(), &options.random),
+        };
         let mut tried = BTreeSet::new();
         let mut in_doubt = Vec::new();
         let mut last = None;
@@ -141,12 +181,23 @@ impl ChainGroup {
                 let tried = tried.contains(&i) || chains[i].is_none();
                 Alternative { state, terms: own.over(self.rule), identity: *identity, tried }
             };
-            let picked = attempt(&self.selection, self.entries.len(), alternative, &draw, &options.clock);
+            let picked = match &self.steering {
+                Some(steering) => {
+                    let tried = |i: usize| tried.contains(&i);
+                    steered_attempt(steering, tried, &draw, &options.clock)
+                }
+                None => attempt(&self.selection, self.entries.len(), alternative, &draw, &options.clock),
+            };
             let Some(attempt) = picked.filter(|_| !budget.left().is_zero()) else { break };
-            let Some(chain) = &chains[attempt.index()] else { break };
-            tried.insert(attempt.index());
+            let index = attempt.index();
+            tried.insert(index);
+            let name = &self.entries[index].name;
+            let Some(chain) = &chains[index] else {
+                mark((attempt, name), "there is no such chain");
+                last = Some(Refusal::NoChain(name.clone()));
+                continue;
+            };
             budget.renew_attempts(retries);
-            let name = &self.entries[attempt.index()].name;
             let failure = match reach(chain, target, interface, asking, budget).await {
                 Ok(mut through) => {
                     through.open.push(attempt.open());

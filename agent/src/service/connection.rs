@@ -5,6 +5,7 @@ use super::plane::Plane;
 use super::reach::{Goal, Refusal, reach};
 use super::refused::RefusedBy;
 use super::tally::OpenConnection;
+use super::tied::{carried, ties};
 use super::{Forwarder, Handler, Service, Transport, proxying, udp_relay, udp_tunnel};
 use crate::net::within;
 use crate::proxy_protocol::Ends;
@@ -157,8 +158,8 @@ async fn forward(
 ) -> io::Result<()> {
     match Box::pin(reach(service, Goal::Fixed(forwarder), &mut client, plane)).await {
         Ok(through) => {
-            let _open = through.open;
-            client.pump(through.stream, stop).await
+            let open = through.open;
+            carried!(ties(&open), stop, |stop| client.pump(through.stream, stop))
         }
         Err(refusal) => {
             note(service, client.key.ip(), &refusal, plane);
@@ -220,9 +221,9 @@ async fn relay(
     }
     match Box::pin(reach(service, goal, &mut client, plane)).await {
         Ok(through) => {
-            let _open = through.open;
+            let open = through.open;
             within(plane.options.deadlines.handshake, answer(client.stream(), Status::Ok)).await?;
-            client.pump(through.stream, stop).await
+            carried!(ties(&open), stop, |stop| client.pump(through.stream, stop))
         }
         Err(refusal) => {
             note(service, client.key.ip(), &refusal, plane);

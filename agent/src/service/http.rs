@@ -8,6 +8,7 @@ use super::plane::Plane;
 use super::proxying::name_client;
 use super::reach::{Goal, Refusal, reach};
 use super::refused::RefusedBy;
+use super::tied::{carried, ties};
 use crate::net::within;
 use crate::proxy::http::body::Body;
 use crate::proxy::http::head::{self, HeadError, RequestHead, Wanted};
@@ -158,16 +159,24 @@ pub(super) async fn serve(
             return Answer::of(&refusal).tell(client, plane).await;
         }
     };
-    let _open = through.open;
+    let open = through.open;
     match plain {
-        Some(plain) => exchange(service, client, (through.stream, plain), plane, stop).await,
+        Some(plain) => {
+            carried!(ties(&open), stop, |stop| exchange(
+                service,
+                client,
+                (through.stream, plain),
+                plane,
+                stop
+            ))
+        }
         None => {
             within(plane.options.deadlines.handshake, async {
                 client.stream().write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
                 client.stream().flush().await
             })
             .await?;
-            client.pump(through.stream, stop).await
+            carried!(ties(&open), stop, |stop| client.pump(through.stream, stop))
         }
     }
 }

@@ -19,6 +19,7 @@ mod session;
 mod sessions;
 mod socks5;
 pub mod tally;
+mod tied;
 mod udp;
 mod udp_relay;
 mod udp_tunnel;

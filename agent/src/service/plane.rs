@@ -1,6 +1,7 @@
 //! What all connections of a runtime share.
 
 use super::tally::Tally;
+use crate::chain::group::groups::Groups;
 use crate::clock::Clock;
 use crate::limit::Limits;
 use crate::options::RuntimeOptions;
@@ -27,6 +28,8 @@ pub struct Plane {
     pub options: RuntimeOptions,
     /// Name → chain.
     pub registry: Registry,
+    /// Groups that are decided for.
+    pub groups: Groups,
     /// Name → limiter.
     pub limits: Limits,
     /// Every task of the runtime.
@@ -54,6 +57,7 @@ impl Plane {
         let sessions = options.session_limit.unwrap_or_else(sessions_by_files);
         Self {
             registry: Registry::default(),
+            groups: Groups::default(),
             limits: Limits::new(&options.clock),
             options,
             tracker: tasks.tracker,

@@ -8,6 +8,7 @@ use crate::chain::dial::Budget;
 use crate::chain::group::Attempt;
 use crate::chain::race::{AT_ONCE, next_finished};
 use futures_util::stream::FuturesUnordered;
+use shared::policy::Network;
 use std::collections::BTreeSet;
 use tokio::sync::watch;
 
@@ -19,7 +20,7 @@ pub(super) async fn race<W: Way>(
     plane: &Plane,
     budget: &Budget,
 ) -> Result<Reached<W>, Refusal> {
-    let draw = forwarder.group.draw(asking.key(), &plane.options.random);
+    let draw = forwarder.group.draw(asking.key(), Network::Tcp4, &plane.options.random);
     let (told, spoken) = watch::channel(false);
     let (mut running, mut tried) = (FuturesUnordered::new(), BTreeSet::new());
     // One of the next tier, which waits.

@@ -9,6 +9,7 @@ use crate::chain::dial::{Budget, ChainFailure, Through};
 use crate::chain::failure::FailureKind;
 use crate::chain::fault::TargetFault;
 use crate::chain::group::Attempt;
+use crate::chain::state::OpenConnection;
 use crate::net::{Interface, within};
 use crate::proxy_protocol;
 use crate::relay::pump::Client;
@@ -21,6 +22,7 @@ use std::io;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UdpSocket;
+use tokio_util::sync::CancellationToken;
 
 /// Where a client wants to go.
 #[derive(Clone, Copy)]
@@ -174,6 +176,18 @@ pub(super) struct Reached<W> {
     pub(super) target: Option<Attempt>,
 }
 
+impl Reached<DatagramWay> {
+    /// What ends it because a group has left the member that it is on.
+    pub(super) fn ties(&self) -> Vec<CancellationToken> {
+        let open = match &self.way {
+            DatagramWay::Framed(through) => through.open.as_slice(),
+            DatagramWay::Socket(_) => &[],
+        };
+        let target = self.target.as_ref().and_then(Attempt::tie);
+        open.iter().filter_map(OpenConnection::tie).chain(target).cloned().collect()
+    }
+}
+
 /// Finds a way for a connection to the goal within the service's limits. If the service says so, the target has been
 /// told who the client is.
 pub(super) async fn reach(
@@ -227,7 +241,8 @@ async fn find<W: Way>(
     if forwarder.group.is_parallel() && asking.may_race() {
         return Box::pin(race(service, forwarder, asking, plane, &budget)).await;
     }
-    let draw = forwarder.group.draw(asking.key(), &plane.options.random);
+    let draw =
+        forwarder.group.draw(asking.key(), asking.network(&forwarder.targets[0]), &plane.options.random);
     let mut tried = BTreeSet::new();
     let mut last = Refusal::Time;
     while let Some(attempt) = forwarder.group.pick(|i| tried.contains(&i), &draw, &plane.options.clock) {

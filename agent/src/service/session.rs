@@ -5,6 +5,7 @@ use super::connection::note;
 use super::plane::Plane;
 use super::reach::{DatagramWay, Goal, Reached, Refusal, reach_for_datagrams};
 use super::sessions::Listed;
+use super::tied::cut;
 use crate::chain::asking::Asking;
 use crate::chain::dial::Through;
 use crate::chain::failure::FailureKind;
@@ -103,6 +104,8 @@ enum End {
     TargetRefuses,
     Way(io::Result<()>),
     Stopped,
+    /// A group uses another member now, and its sessions are to.
+    Left,
 }
 
 /// Takes what comes back, as far as the session's limits permit.
@@ -152,10 +155,12 @@ pub(super) async fn run<K: Hash + Eq + Clone + Send + Sync + 'static, D: Deliver
     drop(opening);
     let end = match reached {
         Ok(reached) => {
+            let ties = reached.ties();
             let carried = carry(listed, beginning, reached, first);
             tokio::select! {
                 biased;
                 () = stop.cancelled() => End::Stopped,
+                () = cut(&ties) => End::Left,
                 end = carried => end,
             }
         }
@@ -173,6 +178,7 @@ pub(super) async fn run<K: Hash + Eq + Clone + Send + Sync + 'static, D: Deliver
         End::Answered => "answered",
         End::TargetRefuses => "the target refuses",
         End::Stopped => "stopped",
+        End::Left => "its group left the member",
         End::Way(Ok(())) => "its way was closed",
         End::Way(Err(error)) => {
             tracing::debug!(service = service.name, %error, "session ended");

@@ -9,6 +9,7 @@ use super::proxying::name_client;
 use super::reach::{Goal, reach};
 use super::refused::RefusedBy;
 use super::sessions::SessionOptions;
+use super::tied::{carried, ties};
 use crate::chain::fault::TargetFault;
 use crate::net::within;
 use crate::proxy::socks5::server::{RequestError, accept, answer};
@@ -85,9 +86,9 @@ pub(super) async fn serve(
     client.await_answer();
     match reach(service, Goal::Asked(&target), &mut client, plane).await {
         Ok(through) => {
-            let _open = through.open;
+            let open = through.open;
             within(plane.options.deadlines.handshake, answer(client.stream(), Reply::Succeeded)).await?;
-            client.pump(through.stream, stop).await
+            carried!(ties(&open), stop, |stop| client.pump(through.stream, stop))
         }
         Err(refusal) => {
             note(service, ip, &refusal, plane);

@@ -4,6 +4,7 @@ use super::Service;
 use super::connection::{note, part};
 use super::plane::Plane;
 use super::reach::{DatagramWay, Goal, reach_for_datagrams};
+use super::tied::{carried, cut};
 use crate::chain::asking::Asking;
 use crate::chain::group::Attempt;
 use crate::datagram::frame::FrameReader;
@@ -42,6 +43,7 @@ pub(super) async fn serve(
         }
     };
     within(plane.options.deadlines.handshake, answer(client.stream(), Status::Ok)).await?;
+    let ties = reached.ties();
     let traffic = &service.traffic;
     let _target = reached.target.as_ref().map(Attempt::open);
     match reached.way {
@@ -51,7 +53,7 @@ pub(super) async fn serve(
             // They went along with the request.
             traffic.add_up(client.early().len());
             client.forget_early();
-            client.pump(through.stream, stop).await
+            carried!(ties, stop, |stop| client.pump(through.stream, stop))
         }
         DatagramWay::Socket(socket) => {
             let (stream, early) = client.into_parts();
@@ -62,6 +64,7 @@ pub(super) async fn serve(
             tokio::select! {
                 ended = frames_to(&mut from_client, FrameReader::new(early), &counted, |_| {}) => ended,
                 ended = peer_to_frames(&peer, &mut to_client, traffic) => ended,
+                () = cut(&ties) => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "its group left the member")),
                 () = stop.cancelled() => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "stopped")),
             }
         }

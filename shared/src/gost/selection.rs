@@ -1,6 +1,6 @@
 //! How one of several is chosen, as it is configured: selectors, probes, groups of chains, named hops.
 
-use super::{GoDuration, GostConfig, HopConfig, is_zero, is_zero_duration};
+use super::{GoDuration, GostConfig, HopConfig, Metadata, is_zero, is_zero_duration};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
@@ -73,6 +73,10 @@ pub struct SelectorConfig {
     /// `lowestlatency` stays with its node until another is faster by more than this. Not in GOST.
     #[serde(default, skip_serializing_if = "is_zero_duration")]
     pub tolerance: GoDuration,
+    /// Options of strategies that test their members or leave the choice to a person: `url`, `interval`, `default`, …
+    /// Not in GOST.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: Metadata,
 }
 
 /// How it is seen from time to time whether a node works. Zeros and empty texts mean GOST's defaults.

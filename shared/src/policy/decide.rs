@@ -38,7 +38,7 @@ impl Forest {
                 });
                 if quiet { best() } else { usable.or_else(best) }
             }
-            Policy::Min { latency, measure } => {
+            Policy::Min { latency, measure, .. } => {
                 let tolerance = measure.tolerance_ms as f64;
                 choose::lowest(standings(*latency), current, tolerance, Edge::Reached)
             }
@@ -161,7 +161,7 @@ impl Forest {
     }
 
     /// The leaf that a member stands for now: itself, or what the groups inside have chosen, to any depth.
-    fn leaf_of(&self, group: &Group, member: usize, network: Network) -> Option<usize> {
+    pub(super) fn leaf_of(&self, group: &Group, member: usize, network: Network) -> Option<usize> {
         let mut member = *group.members.get(member)?;
         loop {
             match member {

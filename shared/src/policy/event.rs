@@ -16,6 +16,13 @@ pub enum Event {
         /// The group.
         group: usize,
     },
+    /// A member has changed inside; what is known of it may not hold any more.
+    TestMember {
+        /// The group.
+        group: usize,
+        /// The leaf.
+        leaf: usize,
+    },
     /// A test that [`Effect::Test`] asked for has ended.
     Tested {
         /// The group that asked.

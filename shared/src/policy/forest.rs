@@ -99,11 +99,20 @@ impl Forest {
 
     /// When [`Event::Tick`] is due.
     pub fn due(&self) -> Option<MonoMs> {
+        [self.round_due(), self.phase_due()].into_iter().flatten().min()
+    }
+
+    /// When the next regular round of tests is due; it may come a little late.
+    pub fn round_due(&self) -> Option<MonoMs> {
+        self.groups.iter().filter_map(|group| group.schedule.as_ref().and_then(Schedule::due)).min()
+    }
+
+    /// When a `fixed_fallback` has something to do; that must not be late.
+    pub fn phase_due(&self) -> Option<MonoMs> {
         let of = |group: &Group| {
-            let schedule = group.schedule.as_ref().and_then(Schedule::due);
             let phases = group.phases.iter().filter_map(Phase::due);
             let returns = Network::ALL.into_iter().filter_map(|network| self.returns_at(group, network));
-            schedule.into_iter().chain(phases).chain(returns).min()
+            phases.chain(returns).min()
         };
         self.groups.iter().filter_map(of).min()
     }
@@ -145,6 +154,9 @@ impl Forest {
             }
             Event::TestNow { group } => {
                 self.schedule_of(*group, |schedule, targets| schedule.round(targets, now, true));
+            }
+            Event::TestMember { group, leaf } => {
+                self.schedule_of(*group, |schedule, _| schedule.urgent(*leaf, now));
             }
             Event::Tested { group, leaf, outcomes } => self.tested(*group, *leaf, outcomes, now),
             Event::DialFailed { leaf, network } => self.dial_failed(*leaf, *network, now),
@@ -268,7 +280,7 @@ impl Forest {
     }
 
     /// Decides every group anew, those inside before those around.
-    fn settle(&mut self, now: MonoMs, why: Option<Why>, effects: &mut Vec<Effect>) {
+    pub(super) fn settle(&mut self, now: MonoMs, why: Option<Why>, effects: &mut Vec<Effect>) {
         for place in 0..self.inside_first.len() {
             let at = self.inside_first[place];
             for network in Network::ALL {
@@ -373,9 +385,10 @@ impl Group {
 
     fn interrupts(&self) -> (Interrupt, u64) {
         match self.spec.policy {
-            Policy::Selector { interrupt, drain_ms, .. } | Policy::UrlTest { interrupt, drain_ms, .. } => {
-                (interrupt, drain_ms)
-            }
+            Policy::Selector { interrupt, drain_ms, .. }
+            | Policy::UrlTest { interrupt, drain_ms, .. }
+            | Policy::Min { interrupt, drain_ms, .. }
+            | Policy::FixedFallback { interrupt, drain_ms, .. } => (interrupt, drain_ms),
             _ => (Interrupt::Never, 0),
         }
     }

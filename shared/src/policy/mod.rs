@@ -11,6 +11,7 @@
 //! - [`event`] and [`forest`]: groups of members and of groups, to any depth
 //! - [`build`]: which groups are valid, and in which order they depend on each other
 
+mod arguments;
 pub mod build;
 pub mod choose;
 mod decide;
@@ -19,6 +20,7 @@ pub mod fallback;
 pub mod forest;
 pub mod health;
 pub mod network;
+mod order;
 pub mod schedule;
 pub mod spec;
 pub mod text;
@@ -29,5 +31,6 @@ pub use event::{ChooseError, Context, Effect, Event, Why};
 pub use forest::Forest;
 pub use health::{Health, Outcome};
 pub use network::Network;
-pub use spec::{Latency, Measure, Parsed, Policy, parse};
+pub use order::Order;
+pub use spec::{Latency, Measure, Parsed, Policy, parse, parse_with};
 pub use text::ParseError;

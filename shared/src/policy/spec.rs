@@ -1,6 +1,7 @@
 //! Policies as data, and reading them from their text.
 
-use super::text::{self, Argument, ParseError, Word};
+use super::arguments::{Arguments, duration};
+use super::text::{self, Argument, ParseError};
 use super::written::written;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ pub const CHECK_INTERVAL_MS: u64 = 30_000;
 /// `fixed_fallback` in configurations probes no faster than this, whatever is written.
 pub const MIN_RETRY_MS: u64 = 2000;
 /// The longest duration anything may have: 30 days.
-const MAX_MS: u64 = 30 * 86_400_000;
+pub(super) const MAX_MS: u64 = 30 * 86_400_000;
 
 /// When connections are closed that were opened through a member that is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,11 +58,18 @@ pub struct Measure {
     pub fall: u32,
     /// Successes in a row until a dead one is alive.
     pub rise: u32,
+    /// The status that means success; `None`: any from 200 to 299.
+    #[serde(default)]
+    pub expected_status: Option<u16>,
+    /// PEM file with an authority for a URL that the usual ones do not vouch for.
+    #[serde(default)]
+    pub ca_file: Option<String>,
 }
 
 impl Measure {
-    fn new(interval_ms: u64, tolerance_ms: u64) -> Self {
-        Self { url: DEFAULT_URL.to_owned(), interval_ms, tolerance_ms, fall: 1, rise: 1 }
+    pub(super) fn new(interval_ms: u64, tolerance_ms: u64) -> Self {
+        let url = DEFAULT_URL.to_owned();
+        Self { url, interval_ms, tolerance_ms, fall: 1, rise: 1, expected_status: None, ca_file: None }
     }
 }
 
@@ -129,6 +137,10 @@ pub enum Policy {
         latency: Latency,
         /// What and how often.
         measure: Measure,
+        /// What happens to connections on the member that was left.
+        interrupt: Interrupt,
+        /// How long they still get.
+        drain_ms: u64,
     },
     /// One member while it lives; another policy while it does not.
     FixedFallback {
@@ -144,6 +156,10 @@ pub enum Policy {
         return_delay_ms: u64,
         /// What and how often.
         measure: Measure,
+        /// What happens to connections on the member that was left.
+        interrupt: Interrupt,
+        /// How long they still get.
+        drain_ms: u64,
     },
 }
 
@@ -161,8 +177,16 @@ const NAMES: &str = "one of fifo, round, rand, hash, parallel, lowestlatency, be
 
 /// Reads a policy as configurations write it.
 pub fn parse(text: &str) -> Result<Parsed, ParseError> {
+    parse_with(text, &[])
+}
+
+/// As [`parse`], with further options that are written beside the text: names and values, `idleTimeout` or
+/// `idle_timeout`. An error in one of them names it.
+pub fn parse_with(text: &str, options: &[(String, String)]) -> Result<Parsed, ParseError> {
     let call = text::call(text)?;
-    let mut arguments = Arguments { rest: call.arguments, end: text.chars().count() };
+    let mut rest = call.arguments;
+    rest.extend(options.iter().map(|(name, value)| Argument::beside(name, value)));
+    let mut arguments = Arguments { rest, end: text.chars().count() };
     let mut warnings = Vec::new();
     let policy = match call.name.text.as_str() {
         "fifo" | "ha" => Policy::Fifo,
@@ -213,160 +237,6 @@ pub fn parse(text: &str) -> Result<Parsed, ParseError> {
     };
     arguments.nothing_left(&call.name.text)?;
     Ok(Parsed { policy, warnings })
-}
-
-struct Arguments {
-    rest: Vec<Argument>,
-    end: usize,
-}
-
-impl Arguments {
-    /// The next argument without a key.
-    fn positional(&mut self) -> Option<Word> {
-        let found = self.rest.iter().position(|argument| argument.key.is_none())?;
-        // Order matters among these only while none with a key stands before.
-        (found == 0).then(|| self.rest.remove(0).value)
-    }
-
-    fn take(&mut self, key: &str) -> Option<Word> {
-        let is = |argument: &Argument| argument.key.as_ref().is_some_and(|word| word.text == key);
-        let found = self.rest.iter().position(is)?;
-        Some(self.rest.remove(found).value)
-    }
-
-    fn duration(&mut self, key: &str, default: u64) -> Result<u64, ParseError> {
-        self.take(key).as_ref().map_or(Ok(default), duration)
-    }
-
-    /// A duration whose bare number means milliseconds.
-    fn millis(&mut self, key: &str, default: u64) -> Result<u64, ParseError> {
-        self.take(key).as_ref().map_or(Ok(default), millis)
-    }
-
-    fn count(&mut self, key: &str) -> Result<u32, ParseError> {
-        let Some(word) = self.take(key) else { return Ok(1) };
-        let count = word.text.parse().ok().filter(|count| (1..=100).contains(count));
-        count.ok_or_else(|| word.expected(format!("a number from 1 to 100 for `{key}`")))
-    }
-
-    fn measure(&mut self, default: Measure, seconds: bool) -> Result<Measure, ParseError> {
-        let url = match self.take("url") {
-            None => default.url,
-            Some(word) if word.text.starts_with("http://") || word.text.starts_with("https://") => word.text,
-            Some(word) => return Err(word.expected("a URL that starts with http:// or https://")),
-        };
-        let interval_ms = match self.take("interval") {
-            None => default.interval_ms,
-            Some(word) => match duration(&word)? {
-                0 => return Err(word.expected("an interval above 0")),
-                ms => ms,
-            },
-        };
-        let tolerance = if seconds { Self::duration } else { Self::millis };
-        let tolerance_ms = tolerance(self, "tolerance", default.tolerance_ms)?;
-        Ok(Measure { url, interval_ms, tolerance_ms, fall: self.count("fall")?, rise: self.count("rise")? })
-    }
-
-    fn interrupt(&mut self) -> Result<Interrupt, ParseError> {
-        let Some(word) = self.take("interrupt_exist_connections").or_else(|| self.take("interrupt")) else {
-            return Ok(Interrupt::Never);
-        };
-        match word.text.as_str() {
-            "never" | "false" => Ok(Interrupt::Never),
-            "on_death" | "onDeath" => Ok(Interrupt::OnDeath),
-            "on_switch" | "onSwitch" | "true" => Ok(Interrupt::OnSwitch),
-            _ => Err(word.expected("`never`, `on_death` or `on_switch`")),
-        }
-    }
-
-    fn index(&mut self) -> Result<usize, ParseError> {
-        let Some(word) = self.positional().or_else(|| self.take("index")) else {
-            let expected = "the member's number (0 = the first)".to_owned();
-            let first = self.rest.first();
-            let at = first.map_or(self.end, |argument| argument.value.at);
-            return Err(ParseError {
-                at,
-                expected,
-                found: first.map_or(String::new(), |a| a.value.text.clone()),
-            });
-        };
-        word.text.parse().map_err(|_| word.expected("the member's number (0 = the first)"))
-    }
-
-    fn min(&mut self, latency: Latency) -> Result<Policy, ParseError> {
-        let measure = self.measure(Measure::new(CHECK_INTERVAL_MS, 0), false)?;
-        Ok(Policy::Min { latency, measure })
-    }
-
-    fn fixed_fallback(&mut self, warnings: &mut Vec<String>) -> Result<Policy, ParseError> {
-        let index = self.index()?;
-        let timeout = self.positional().or_else(|| self.take("timeout"));
-        let retries = self.positional().or_else(|| self.take("retries"));
-        let fallback = self.positional().or_else(|| self.take("fallback"));
-        let mut timeout_ms = timeout.as_ref().map_or(Ok(3000), duration)?;
-        if timeout_ms < MIN_RETRY_MS {
-            let (asked, least) = (written(timeout_ms), written(MIN_RETRY_MS));
-            warnings.push(format!("fixed_fallback: the timeout of {asked} is raised to {least}"));
-            timeout_ms = MIN_RETRY_MS;
-        }
-        let retries = match retries {
-            None => 3,
-            Some(word) => {
-                let retries = word.text.parse().ok().filter(|retries| *retries <= 1000);
-                retries.ok_or_else(|| word.expected("the number of retries, 0 to 1000"))?
-            }
-        };
-        let fallback = match &fallback {
-            None => Fallback::Min(Latency::Moving),
-            Some(word) => match word.text.as_str() {
-                "random" | "rand" => Fallback::Random,
-                "min" | "min_last_latency" => Fallback::Min(Latency::Last),
-                "min_avg10" => Fallback::Min(Latency::Avg10),
-                "min_moving_avg" => Fallback::Min(Latency::Moving),
-                _ => return Err(word.expected("random, min, min_avg10 or min_moving_avg")),
-            },
-        };
-        let measure = self.measure(Measure::new(CHECK_INTERVAL_MS, 0), false)?;
-        let return_delay_ms = self.duration("return_delay", 0)?;
-        Ok(Policy::FixedFallback { index, timeout_ms, retries, fallback, return_delay_ms, measure })
-    }
-
-    fn nothing_left(&self, name: &str) -> Result<(), ParseError> {
-        match self.rest.first() {
-            None => Ok(()),
-            Some(Argument { key: Some(key), .. }) => {
-                Err(key.expected(format!("an option that `{name}` has, once")))
-            }
-            Some(Argument { key: None, value }) => {
-                Err(value.expected(format!("no further value for `{name}`; options are written key=value")))
-            }
-        }
-    }
-}
-
-fn duration(word: &Word) -> Result<u64, ParseError> {
-    read_duration(&word.text, 1000)
-        .ok_or_else(|| word.expected("a duration of at most 30 days such as 500ms, 3s, 2m or 1h"))
-}
-
-fn millis(word: &Word) -> Result<u64, ParseError> {
-    read_duration(&word.text, 1)
-        .ok_or_else(|| word.expected("milliseconds such as 50 or 50ms, at most 30 days"))
-}
-
-/// `bare`: milliseconds that a number without a unit stands for.
-fn read_duration(text: &str, bare: u64) -> Option<u64> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let unit = match unit {
-        "" => bare,
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(unit).filter(|ms| *ms <= MAX_MS)
 }
 
 impl Latency {

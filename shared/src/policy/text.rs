@@ -14,11 +14,16 @@ pub struct ParseError {
     pub expected: String,
     /// What is there instead; empty at the end of the text.
     pub found: String,
+    /// The option beside the text that is meant, if it is one; the place says nothing then.
+    pub option: Option<String>,
 }
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at character {}: expected {}, ", self.at + 1, self.expected)?;
+        if self.option.is_none() {
+            write!(f, "at character {}: ", self.at + 1)?;
+        }
+        write!(f, "expected {}, ", self.expected)?;
         if self.found.is_empty() {
             f.write_str("but the text ends")
         } else {
@@ -34,11 +39,14 @@ impl std::error::Error for ParseError {}
 pub(super) struct Word {
     pub(super) at: usize,
     pub(super) text: String,
+    /// The option that it belongs to, if it stands beside the text.
+    pub(super) option: Option<String>,
 }
 
 impl Word {
     pub(super) fn expected(&self, what: impl Into<String>) -> ParseError {
-        ParseError { at: self.at, expected: what.into(), found: self.text.clone() }
+        let (expected, found) = (what.into(), self.text.clone());
+        ParseError { at: self.at, expected, found, option: self.option.clone() }
     }
 }
 
@@ -47,6 +55,21 @@ impl Word {
 pub(super) struct Argument {
     pub(super) key: Option<Word>,
     pub(super) value: Word,
+}
+
+impl Argument {
+    /// An option that is written beside the text.
+    pub(super) fn beside(name: &str, value: &str) -> Self {
+        let mut key = String::with_capacity(name.len() + 4);
+        for c in name.chars() {
+            if c.is_ascii_uppercase() {
+                key.push('_');
+            }
+            key.push(c.to_ascii_lowercase());
+        }
+        let word = |text: &str| Word { at: 0, text: text.to_owned(), option: Some(name.to_owned()) };
+        Self { key: Some(word(&key)), value: word(value) }
+    }
 }
 
 /// `name(arguments)`.
@@ -60,7 +83,7 @@ pub(super) struct Call {
 pub(super) fn call(text: &str) -> Result<Call, ParseError> {
     if text.len() > MAX_BYTES {
         let expected = format!("at most {MAX_BYTES} bytes");
-        return Err(ParseError { at: 0, expected, found: format!("{} bytes", text.len()) });
+        return Err(ParseError { at: 0, expected, found: format!("{} bytes", text.len()), option: None });
     }
     let mut reader = Reader { chars: text.chars().collect(), at: 0 };
     let call = reader.call()?;
@@ -127,7 +150,7 @@ impl Reader {
                 None => return Err(self.wrong("`\"` at the end of the quoted value")),
             }
         }
-        Ok(Word { at, text })
+        Ok(Word { at, text, option: None })
     }
 
     fn bare(&mut self, what: &str) -> Result<Word, ParseError> {
@@ -139,7 +162,7 @@ impl Reader {
             return Err(self.wrong(what));
         }
         self.at += text.chars().count();
-        Ok(Word { at, text })
+        Ok(Word { at, text, option: None })
     }
 
     /// The next character that is no space.
@@ -152,7 +175,7 @@ impl Reader {
 
     fn wrong(&mut self, expected: &str) -> ParseError {
         let found = self.peek().map(String::from).unwrap_or_default();
-        ParseError { at: self.at, expected: expected.to_owned(), found }
+        ParseError { at: self.at, expected: expected.to_owned(), found, option: None }
     }
 }
 

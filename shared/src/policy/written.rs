@@ -30,7 +30,12 @@ impl fmt::Display for Policy {
             let (url, interval, tolerance) =
                 (text::quoted(&m.url), written(m.interval_ms), written(m.tolerance_ms));
             let (fall, rise) = (m.fall, m.rise);
-            format!("url={url}, interval={interval}, tolerance={tolerance}, fall={fall}, rise={rise}")
+            let status = m.expected_status.map_or_else(String::new, |s| format!(", expected_status={s}"));
+            let file = m.ca_file.as_deref().map(|file| format!(", ca_file={}", text::quoted(file)));
+            let file = file.unwrap_or_default();
+            format!(
+                "url={url}, interval={interval}, tolerance={tolerance}, fall={fall}, rise={rise}{status}{file}"
+            )
         };
         match self {
             Policy::Fifo => f.write_str("fifo"),
@@ -60,17 +65,30 @@ impl fmt::Display for Policy {
                 interrupts(*interrupt, *drain_ms)
             ),
             Policy::Fixed(index) => write!(f, "fixed({index})"),
-            Policy::Min { latency, measure } => write!(f, "{}({})", latency.name(), measures(measure)),
-            Policy::FixedFallback { index, timeout_ms, retries, fallback, return_delay_ms, measure } => {
+            Policy::Min { latency, measure, interrupt, drain_ms } => {
+                let interrupts = interrupts(*interrupt, *drain_ms);
+                write!(f, "{}({}, {interrupts})", latency.name(), measures(measure))
+            }
+            Policy::FixedFallback {
+                index,
+                timeout_ms,
+                retries,
+                fallback,
+                return_delay_ms,
+                measure,
+                interrupt,
+                drain_ms,
+            } => {
                 let fallback = match fallback {
                     Fallback::Random => "random",
                     Fallback::Min(latency) => latency.name(),
                 };
                 let (timeout, delay) = (written(*timeout_ms), written(*return_delay_ms));
-                let measure = measures(measure);
+                let (measure, interrupts) = (measures(measure), interrupts(*interrupt, *drain_ms));
                 write!(
                     f,
-                    "fixed_fallback({index}, {timeout}, {retries}, {fallback}, return_delay={delay}, {measure})"
+                    "fixed_fallback({index}, {timeout}, {retries}, {fallback}, return_delay={delay}, {measure}, \
+                     {interrupts})"
                 )
             }
         }

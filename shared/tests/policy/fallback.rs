@@ -8,12 +8,11 @@ use shared::policy::{Effect, Event, Latency, Network, Outcome, Policy, Why};
 
 /// As in configurations, but with any timeout: raising it is the parser's business.
 fn exact(text: &str, timeout: u64) -> Policy {
-    match policy(text) {
-        Policy::FixedFallback { index, retries, fallback, return_delay_ms, measure, .. } => {
-            Policy::FixedFallback { index, timeout_ms: timeout, retries, fallback, return_delay_ms, measure }
-        }
-        other => other,
+    let mut policy = policy(text);
+    if let Policy::FixedFallback { timeout_ms, .. } = &mut policy {
+        *timeout_ms = timeout;
     }
+    policy
 }
 
 /// Lets the fixed member (leaf `fixed`) die at `died` and stay dead; when was it probed until `until`?

@@ -44,7 +44,7 @@ pub(crate) fn defaults_are_those_of_the_sources() {
     assert_eq!(measure.url, "https://www.gstatic.com/generate_204");
     assert_eq!((measure.interval_ms, measure.tolerance_ms, idle_timeout_ms), (180_000, 50, 1_800_000));
     assert_eq!(interrupt, Interrupt::Never);
-    let Policy::Min { latency: Latency::Avg10, measure } = policy("min_avg10") else { panic!() };
+    let Policy::Min { latency: Latency::Avg10, measure, .. } = policy("min_avg10") else { panic!() };
     assert_eq!((measure.interval_ms, measure.tolerance_ms, measure.fall, measure.rise), (30_000, 0, 1, 1));
     // Zero tolerance is a tolerance.
     let Policy::UrlTest { measure, .. } = policy("urltest(tolerance=0)") else { panic!() };

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// What a probe has found.
 #[derive(Debug)]
-pub(super) enum Finding {
+pub(crate) enum Finding {
     /// The node works; how long it took.
     Works(Duration),
     /// It does not; why, and after how long.
@@ -49,11 +49,10 @@ pub(super) async fn node(
     probe: &Probe,
     options: &RuntimeOptions,
 ) -> Finding {
-    let (target, will_speak) = match &probe.kind {
-        Kind::Command(command) => return by_command(command, probe, options).await,
-        Kind::Tcp { target } => (target, false),
-        Kind::Http { target, .. } => (target, true),
-    };
+    if let Kind::Command(command) = &probe.kind {
+        return by_command(command, probe, options).await;
+    }
+    let (target, will_speak) = (probe.kind.target(), probe.kind.will_speak());
     let Some(mut path) = way_to(chain, hop, options.clock.now_ms()) else {
         return Finding::Nothing("an earlier hop has no nodes".to_owned());
     };
@@ -89,6 +88,9 @@ pub(super) async fn node(
 
 /// Asks for the page, if that is what the probe does.
 pub(super) async fn speak(mut stream: Stream, probe: &Probe, budget: &Budget) -> Result<(), String> {
+    if let Kind::Page(page) = &probe.kind {
+        return page.fetch(stream, budget.left()).await;
+    }
     let Kind::Http { request, status: expected, .. } = &probe.kind else { return Ok(()) };
     match within(budget.left(), http::status(&mut stream, request)).await {
         Ok(status) if status == *expected => Ok(()),
@@ -128,11 +130,14 @@ async fn ask(
     }
 }
 
-/// One node of each hop before `hop`: the first that is not left out, else the first. `None` if a hop has none.
+/// One node of each hop before `hop`: the one that was decided, or the first that is not left out, else the first. `None` if a hop has none.
 fn way_to(chain: &Chain, hop: usize, now_ms: u64) -> Option<Vec<&Node>> {
     chain.hops[..hop]
         .iter()
         .map(|hop| {
+            if let Some(chosen) = hop.group.decided() {
+                return hop.nodes.get(chosen);
+            }
             let usable = |i: &usize| hop.group.state(*i).health(now_ms, hop.group.rule(*i)) == Health::Clear;
             hop.nodes.get((0..hop.nodes.len()).find(usable).unwrap_or(0))
         })

@@ -1,7 +1,7 @@
 //! Probes of what lies behind chains: a chain as a whole, and the targets of services.
 
+use super::Probe;
 use super::check::{Finding, speak};
-use super::{Kind, Probe};
 use crate::chain::asking::Asking;
 use crate::chain::dial::{Budget, ChainFailure, reach};
 use crate::net::Interface;
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 /// Asks through a chain for what the probe names.
 pub(super) async fn through_chain(name: &str, probe: &Probe, plane: &Plane) -> Finding {
-    let (Kind::Tcp { target: Some(target) } | Kind::Http { target: Some(target), .. }) = &probe.kind else {
+    let Some(target) = probe.kind.target() else {
         return Finding::Nothing("it has no target".to_owned());
     };
     let began = plane.options.clock.instant();
@@ -73,7 +73,7 @@ async fn dial(
 ) -> Result<Stream, ChainFailure> {
     let Some(chain) = plane.registry.get(name) else { return Err(ChainFailure::Empty) };
     // A request follows at once, so that no answer need be waited for that may only come with the target's.
-    let (_told, spoken) = watch::channel(matches!(probe.kind, Kind::Http { .. }));
+    let (_told, spoken) = watch::channel(probe.kind.will_speak());
     let key = IpAddr::V4(Ipv4Addr::UNSPECIFIED).into();
     let mut asking = Asking::Racer { key, spoken };
     reach(&chain, target, interface, &mut asking, budget).await.map(|through| through.stream)

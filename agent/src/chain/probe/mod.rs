@@ -1,12 +1,14 @@
 //! Seeing from time to time whether a node works, without waiting for a client to find out.
 
-mod check;
+pub(crate) mod check;
 mod command;
 mod far;
 mod http;
+pub mod page;
 pub mod tasks;
 
 use crate::metadata::ConfigError;
+use page::Page;
 use shared::address::HostPort;
 use shared::gost::ProbeConfig;
 use std::time::Duration;
@@ -61,6 +63,24 @@ pub enum Kind {
     },
     /// Runs a command; exit status 0 means success. The node is not asked.
     Command(String),
+    /// Dials the node and fetches a page through it, over TLS if it says so.
+    Page(Page),
+}
+
+impl Kind {
+    /// What the node is asked for; `None` if it is not asked for anything.
+    fn target(&self) -> Option<&HostPort> {
+        match self {
+            Kind::Tcp { target } | Kind::Http { target, .. } => target.as_ref(),
+            Kind::Page(page) => Some(&page.target),
+            Kind::Command(_) => None,
+        }
+    }
+
+    /// Whether we speak first to what was asked for.
+    fn will_speak(&self) -> bool {
+        matches!(self, Kind::Http { .. } | Kind::Page(_))
+    }
 }
 
 impl Probe {
@@ -111,7 +131,10 @@ impl Probe {
             Kind::Tcp { target: Some(_) } | Kind::Http { target: Some(_), .. } => {
                 Err(ConfigError::new(format!("{path}.addr"), format!("must be that of the target, {target}")))
             }
-            Kind::Tcp { target: None } | Kind::Http { target: None, .. } | Kind::Command(_) => Ok(probe),
+            Kind::Tcp { target: None }
+            | Kind::Http { target: None, .. }
+            | Kind::Command(_)
+            | Kind::Page(_) => Ok(probe),
         }
     }
 

@@ -156,7 +156,8 @@ async fn probe_on(probed: Probed, plane: Arc<Plane>, slots: Arc<Semaphore>, stop
     }
 }
 
-async fn find(probed: &Probed, plane: &Plane) -> Finding {
+/// Probes once.
+pub(crate) async fn find(probed: &Probed, plane: &Plane) -> Finding {
     if let Kind::Command(command) = &probed.probe.kind {
         return by_command(command, &probed.probe, &plane.options).await;
     }
