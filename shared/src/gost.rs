@@ -117,13 +117,14 @@ impl std::fmt::Debug for Auth {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TlsConfig {
-    /// Dialer: verify the peer's certificate.
+    /// Dialer: verify the peer's certificate, name included.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub secure: bool,
     /// Dialer: name to verify and to send as SNI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_name: Option<String>,
-    /// PEM file of the certificate authority.
+    /// PEM file of the certificate authority. Dialer: verify the peer's certificate with it, without `secure` whatever
+    /// name it has. Listener: require a client's certificate signed by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<String>,
     /// PEM file of the own certificate.
@@ -132,6 +133,27 @@ pub struct TlsConfig {
     /// PEM file of the own key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<String>,
+    /// What may be spoken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<TlsOptions>,
+}
+
+/// What TLS may speak; what is missing is not restricted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TlsOptions {
+    /// `VersionTLS12` or `VersionTLS13`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_version: Option<String>,
+    /// `VersionTLS12` or `VersionTLS13`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_version: Option<String>,
+    /// By the names of IANA; those of a version are its only ones then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cipher_suites: Vec<String>,
+    /// Protocols to agree upon (ALPN), in order of preference.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alpn: Vec<String>,
 }
 
 /// A listening port and what is done with its connections.
@@ -170,7 +192,8 @@ pub struct ServiceConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HandlerConfig {
-    /// `tcp`, `forward` or `relay`.
+    /// `tcp`, `udp` or `forward` (to fixed targets), `relay`, `socks5` (or `socks`), `http`, or `auto` (either of the
+    /// last two).
     #[serde(rename = "type")]
     pub kind: String,
     /// Name of the chain to go through. With a name, the target is never dialled directly.
@@ -182,7 +205,7 @@ pub struct HandlerConfig {
     /// Further candidates tried for one client connection; 0 = every candidate once.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
-    /// Required from clients of a relay handler.
+    /// Required from clients of `relay`, `socks5`, `http` and `auto`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
     /// `nodelay`, `readTimeout`, `proxyProtocol`, …
@@ -194,7 +217,7 @@ pub struct HandlerConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListenerConfig {
-    /// `tcp`, `tls`, …
+    /// `tcp`, `udp`, `tls`, `ws`, `wss`, or, with many streams per connection, `mtcp`, `mtls`, `mws`, `mwss`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Certificates; without them a self-signed one is made.
@@ -278,7 +301,7 @@ impl HopConfig {
 pub struct ChainNodeConfig {
     /// Unique in its hop.
     pub name: String,
-    /// `host:port` of its relay service.
+    /// `host:port` of its service.
     pub addr: String,
     /// The protocol spoken to it; `http` when it is missing, as in GOST.
     #[serde(default)]
@@ -298,7 +321,7 @@ pub struct ChainNodeConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConnectorConfig {
-    /// `relay`, `tcp` or `forward`.
+    /// `relay`, `socks5` (or `socks`), `http`, or `tcp` or `forward` (nothing is said: the node knows where to go).
     #[serde(rename = "type")]
     pub kind: String,
     /// Sent to the node.
@@ -319,7 +342,7 @@ impl Default for ConnectorConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DialerConfig {
-    /// `tcp`, `tls`, …
+    /// `tcp`, `tls`, `ws`, `wss`, or, with many streams per connection, `mtcp`, `mtls`, `mws`, `mwss`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Verification and client certificate.

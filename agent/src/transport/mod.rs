@@ -13,6 +13,7 @@ mod pem;
 pub mod pool;
 pub mod smux;
 pub mod tls;
+mod tls_options;
 pub mod ws;
 
 use crate::metadata::ConfigError;

@@ -4,15 +4,15 @@ mod space;
 mod stream;
 
 use super::pem;
+use super::tls_options::{Allowed, PROVIDER};
 use crate::net::within;
 use crate::stream::Stream;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{UnbufferedClientConnection, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
 use rustls::server::{ParsedCertificate, UnbufferedServerConnection, WebPkiClientVerifier};
 use rustls::{
-    CertificateError, CipherSuite, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
-    SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme,
 };
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use shared::gost::TlsConfig;
@@ -21,32 +21,22 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use stream::TlsStream;
 
-static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| {
-    let mut provider = ring::default_provider();
-    // As GOST has it: the shorter key has no known weakness either, and takes ten rounds per block instead of fourteen.
-    provider.cipher_suites.sort_by_key(|suite| !AES_128.contains(&suite.suite()));
-    Arc::new(provider)
-});
-
-/// Suites that come first; the others stay in their order.
-const AES_128: [CipherSuite; 3] = [
-    CipherSuite::TLS13_AES_128_GCM_SHA256,
-    CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-    CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-];
-
 /// Without verification there is one configuration for all, so that sessions resume across chains and swaps.
 static UNVERIFIED: LazyLock<Result<Arc<ClientConfig>, String>> =
     LazyLock::new(|| client_config(&TlsConfig::default()).map(Arc::new));
 
 /// The certificate of listeners that have none configured; made once per process.
-static SELF_SIGNED: LazyLock<Result<Arc<ServerConfig>, String>> = LazyLock::new(|| {
+static SELF_SIGNED: LazyLock<Result<OwnCertificate, String>> = LazyLock::new(|| {
     let made = rcgen::generate_simple_self_signed(vec!["exitpilot.invalid".to_owned()])
         .map_err(|error| format!("cannot make a certificate: {error}"))?;
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())
         .map_err(|error| format!("cannot make a key: {error}"))?;
-    server_config(None, vec![made.cert.der().clone()], key).map(Arc::new)
+    Ok((vec![made.cert.der().clone()], key))
 });
+
+/// Listeners without options have one configuration together.
+static DEFAULT_SERVER: LazyLock<Result<Arc<ServerConfig>, String>> =
+    LazyLock::new(|| server_config(&TlsConfig::default()).map(Arc::new));
 
 /// The client's side of TLS towards one node.
 #[derive(Clone)]
@@ -61,10 +51,8 @@ impl TlsClient {
         let name = options.and_then(|options| options.server_name.as_deref()).unwrap_or(host);
         let name =
             ServerName::try_from(name.to_owned()).map_err(|_| format!("`{name}` is no server name"))?;
-        let plain =
-            |o: &TlsConfig| !o.secure && o.ca_file.is_none() && o.cert_file.is_none() && o.key_file.is_none();
         let config = match options {
-            Some(options) if !plain(options) => Arc::new(client_config(options)?),
+            Some(options) if !is_plain(options) => Arc::new(client_config(options)?),
             Some(_) | None => UNVERIFIED.clone()?,
         };
         Ok(Self { config, name })
@@ -87,18 +75,8 @@ impl TlsServer {
     /// Without certificate the process's self-signed one is used, as GOST does. Reads the files the options name.
     pub fn new(options: Option<&TlsConfig>) -> Result<Self, String> {
         let config = match options {
-            None => SELF_SIGNED.clone()?,
-            Some(options) if options.cert_file.is_none() && options.key_file.is_none() => {
-                if options.ca_file.is_some() {
-                    return Err("caFile needs certFile and keyFile beside it".to_owned());
-                }
-                SELF_SIGNED.clone()?
-            }
-            Some(options) => {
-                let (certificates, key) = own_certificate(options)?
-                    .ok_or_else(|| "certFile and keyFile belong together".to_owned())?;
-                Arc::new(server_config(options.ca_file.as_deref(), certificates, key)?)
-            }
+            Some(options) if !is_plain(options) => Arc::new(server_config(options)?),
+            Some(_) | None => DEFAULT_SERVER.clone()?,
         };
         Ok(Self(config))
     }
@@ -109,6 +87,12 @@ impl TlsServer {
         let stream = within(deadline, TlsStream::handshake(stream, session)).await?;
         Ok(Stream::Layered(Box::new(stream)))
     }
+}
+
+/// Whether the options ask for nothing but, perhaps, another name.
+fn is_plain(options: &TlsConfig) -> bool {
+    let TlsConfig { secure, server_name: _, ca_file, cert_file, key_file, options } = options;
+    !secure && ca_file.is_none() && cert_file.is_none() && key_file.is_none() && options.is_none()
 }
 
 fn client_config(options: &TlsConfig) -> Result<ClientConfig, String> {
@@ -125,28 +109,38 @@ fn client_config(options: &TlsConfig) -> Result<ClientConfig, String> {
         None
     };
     let verifier = Verifier { chain, pinned: authorities, check_name: options.secure };
-    let builder = ClientConfig::builder_with_provider(PROVIDER.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
+    let Allowed { versions, provider, alpn } = Allowed::read(options.options.as_ref())?;
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&versions)
+        .map_err(|error| format!("options: {error}"))?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier));
-    match own_certificate(options)? {
-        None => Ok(builder.with_no_client_auth()),
+    let mut config = match own_certificate(options)? {
+        None => builder.with_no_client_auth(),
         Some((certificates, key)) => {
-            builder.with_client_auth_cert(certificates, key).map_err(|error| format!("certFile: {error}"))
+            builder.with_client_auth_cert(certificates, key).map_err(|error| format!("certFile: {error}"))?
         }
-    }
+    };
+    config.alpn_protocols = alpn;
+    Ok(config)
 }
 
-fn server_config(
-    client_authorities: Option<&str>,
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
-) -> Result<ServerConfig, String> {
-    let builder = ServerConfig::builder_with_provider(PROVIDER.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    let builder = match client_authorities {
+fn server_config(options: &TlsConfig) -> Result<ServerConfig, String> {
+    let (chain, key) = match own_certificate(options)? {
+        Some(own) => own,
+        None if options.ca_file.is_some() => {
+            return Err("caFile needs certFile and keyFile beside it".to_owned());
+        }
+        None => SELF_SIGNED
+            .as_ref()
+            .map(|(chain, key)| (chain.clone(), key.clone_key()))
+            .map_err(String::clone)?,
+    };
+    let Allowed { versions, provider, alpn } = Allowed::read(options.options.as_ref())?;
+    let builder = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&versions)
+        .map_err(|error| format!("options: {error}"))?;
+    let builder = match options.ca_file.as_deref() {
         None => builder.with_no_client_auth(),
         Some(file) => {
             let mut roots = RootCertStore::empty();
@@ -156,7 +150,9 @@ fn server_config(
             builder.with_client_cert_verifier(verifier.map_err(|error| format!("caFile: {error}"))?)
         }
     };
-    builder.with_single_cert(chain, key).map_err(|error| format!("certFile: {error}"))
+    let mut config = builder.with_single_cert(chain, key).map_err(|error| format!("certFile: {error}"))?;
+    config.alpn_protocols = alpn;
+    Ok(config)
 }
 
 type OwnCertificate = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);

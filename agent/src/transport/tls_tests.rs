@@ -126,3 +126,49 @@ fn files_that_cannot_be_used_are_named() {
     assert!(TlsServer::new(Some(&options)).err().unwrap().contains("belong together"));
     assert!(TlsClient::new(None, "not a name").is_err());
 }
+
+/// With these options on either side.
+async fn with_options(server: serde_json::Value, client: serde_json::Value) -> io::Result<()> {
+    let config = |options| {
+        Some(TlsConfig { options: serde_json::from_value(options).unwrap(), ..TlsConfig::default() })
+    };
+    try_through(config(server), config(client)).await
+}
+
+#[tokio::test]
+async fn both_sides_keep_to_their_options() {
+    use serde_json::json;
+    let (only_12, only_13) = (json!({"maxVersion": "VersionTLS12"}), json!({"minVersion": "VersionTLS13"}));
+    with_options(only_13.clone(), json!({})).await.unwrap();
+    with_options(json!({}), only_12.clone()).await.unwrap();
+    with_options(only_12.clone(), only_12.clone()).await.unwrap();
+    assert!(with_options(only_12.clone(), only_13.clone()).await.is_err());
+    assert!(with_options(only_13.clone(), only_12.clone()).await.is_err());
+
+    let suites = |names: &[&str]| json!({"cipherSuites": names});
+    let (aes, chacha) = (suites(&["TLS_AES_128_GCM_SHA256"]), suites(&["TLS_CHACHA20_POLY1305_SHA256"]));
+    with_options(aes.clone(), aes.clone()).await.unwrap();
+    assert!(
+        with_options(
+            json!({"minVersion": "VersionTLS13", "cipherSuites": ["TLS_AES_128_GCM_SHA256"]}),
+            chacha
+        )
+        .await
+        .is_err()
+    );
+
+    let speaks = |protocol: &str| json!({"alpn": [protocol]});
+    with_options(speaks("h2"), speaks("h2")).await.unwrap();
+    with_options(speaks("h2"), json!({})).await.unwrap();
+    assert!(with_options(speaks("h2"), speaks("http/1.1")).await.is_err(), "nothing in common");
+}
+
+#[test]
+fn options_that_do_not_exist_are_named() {
+    let options = serde_json::from_value(serde_json::json!({"minVersion": "VersionSSL30"})).unwrap();
+    let config = TlsConfig { options: Some(options), ..TlsConfig::default() };
+    let client = TlsClient::new(Some(&config), "x").err().unwrap();
+    let server = TlsServer::new(Some(&config)).err().unwrap();
+    assert_eq!(client, "options.minVersion: VersionSSL30 is not supported (VersionTLS12, VersionTLS13)");
+    assert_eq!(client, server);
+}

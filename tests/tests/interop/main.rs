@@ -21,4 +21,5 @@ mod relay;
 mod swap;
 mod talk;
 mod target;
+mod tls;
 mod udp;

@@ -157,4 +157,4 @@ macro_rules! rows {
     )* };
 }
 
-rows! { tcp tls }
+rows! { tcp tls ws wss mtcp mtls mwss }
