@@ -159,7 +159,7 @@ async fn forward(
     match Box::pin(reach(service, Goal::Fixed(forwarder), &mut client, plane)).await {
         Ok(through) => {
             let open = through.open;
-            carried!(ties(&open), stop, |stop| client.pump(through.stream, stop))
+            carried!(ties(&open), stop, |end| client.pump(through.stream, end))
         }
         Err(refusal) => {
             note(service, client.key.ip(), &refusal, plane);
@@ -223,7 +223,7 @@ async fn relay(
         Ok(through) => {
             let open = through.open;
             within(plane.options.deadlines.handshake, answer(client.stream(), Status::Ok)).await?;
-            carried!(ties(&open), stop, |stop| client.pump(through.stream, stop))
+            carried!(ties(&open), stop, |end| client.pump(through.stream, end))
         }
         Err(refusal) => {
             note(service, client.key.ip(), &refusal, plane);

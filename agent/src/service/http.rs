@@ -162,13 +162,7 @@ pub(super) async fn serve(
     let open = through.open;
     match plain {
         Some(plain) => {
-            carried!(ties(&open), stop, |stop| exchange(
-                service,
-                client,
-                (through.stream, plain),
-                plane,
-                stop
-            ))
+            carried!(ties(&open), stop, |end| exchange(service, client, (through.stream, plain), plane, end))
         }
         None => {
             within(plane.options.deadlines.handshake, async {
@@ -176,7 +170,7 @@ pub(super) async fn serve(
                 client.stream().flush().await
             })
             .await?;
-            carried!(ties(&open), stop, |stop| client.pump(through.stream, stop))
+            carried!(ties(&open), stop, |end| client.pump(through.stream, end))
         }
     }
 }

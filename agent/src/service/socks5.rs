@@ -88,7 +88,7 @@ pub(super) async fn serve(
         Ok(through) => {
             let open = through.open;
             within(plane.options.deadlines.handshake, answer(client.stream(), Reply::Succeeded)).await?;
-            carried!(ties(&open), stop, |stop| client.pump(through.stream, stop))
+            carried!(ties(&open), stop, |end| client.pump(through.stream, end))
         }
         Err(refusal) => {
             note(service, ip, &refusal, plane);

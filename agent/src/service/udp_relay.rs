@@ -53,7 +53,7 @@ pub(super) async fn serve(
             // They went along with the request.
             traffic.add_up(client.early().len());
             client.forget_early();
-            carried!(ties, stop, |stop| client.pump(through.stream, stop))
+            carried!(ties, stop, |end| client.pump(through.stream, end))
         }
         DatagramWay::Socket(socket) => {
             let (stream, early) = client.into_parts();
