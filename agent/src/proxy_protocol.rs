@@ -132,23 +132,32 @@ fn binary(header: &[u8]) -> Result<Option<Ends>, HeaderError> {
     })
 }
 
+/// The header that tells a target about a client who sends datagrams, as a datagram of its own. Only version 2 has words
+/// for that.
+pub fn datagram_header(ends: Ends) -> io::Result<Vec<u8>> {
+    binary_header(ppp::v2::Protocol::Datagram, of_one_family(ends))
+}
+
 /// The header that tells a target about a client.
 pub fn header(version: Version, ends: Ends) -> io::Result<Vec<u8>> {
-    let ends = (plain(ends.source), plain(ends.destination));
-    let (source, destination) = match ends {
-        // A header has one family.
+    let ends = of_one_family(ends);
+    match version {
+        Version::One => Ok(ppp::v1::Addresses::from(ends).to_string().into_bytes()),
+        Version::Two => binary_header(ppp::v2::Protocol::Stream, ends),
+    }
+}
+
+fn binary_header(protocol: ppp::v2::Protocol, ends: (SocketAddr, SocketAddr)) -> io::Result<Vec<u8>> {
+    let command = ppp::v2::Version::Two | ppp::v2::Command::Proxy;
+    ppp::v2::Builder::with_addresses(command, protocol, ends).build()
+}
+
+/// A header has one family.
+fn of_one_family(ends: Ends) -> (SocketAddr, SocketAddr) {
+    match (plain(ends.source), plain(ends.destination)) {
         (v4 @ SocketAddr::V4(_), v6 @ SocketAddr::V6(_)) => (mapped(v4), v6),
         (v6 @ SocketAddr::V6(_), v4 @ SocketAddr::V4(_)) => (v6, mapped(v4)),
         same => same,
-    };
-    match version {
-        Version::One => Ok(ppp::v1::Addresses::from((source, destination)).to_string().into_bytes()),
-        Version::Two => ppp::v2::Builder::with_addresses(
-            ppp::v2::Version::Two | ppp::v2::Command::Proxy,
-            ppp::v2::Protocol::Stream,
-            (source, destination),
-        )
-        .build(),
     }
 }
 

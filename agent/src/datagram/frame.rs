@@ -22,6 +22,16 @@ pub fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::from(u16::from_be_bytes(*len)))
 }
 
+/// The payloads of all frames of some bytes.
+pub fn all(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let (datagram, following) = split(rest)?;
+        rest = following;
+        Some(datagram)
+    })
+}
+
 /// Takes datagrams out of a stream, however its bytes are cut.
 #[derive(Debug, Default)]
 pub struct FrameReader {

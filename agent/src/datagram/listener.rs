@@ -53,6 +53,12 @@ impl DatagramListener {
         Ok((len, DatagramClient { addr, asked: None }))
     }
 
+    /// Where a client's datagram was sent to, as far as that is known.
+    pub fn destination(&self, client: DatagramClient) -> io::Result<SocketAddr> {
+        let local = self.local_addr()?;
+        Ok(SocketAddr::new(client.asked.unwrap_or(local.ip()), local.port()))
+    }
+
     /// What hands answers to a client.
     pub fn answers(self: &Arc<Self>, client: DatagramClient) -> ToClient {
         // Sending from a certain address costs an allocation per datagram, so only where it makes a difference.

@@ -278,7 +278,7 @@ impl Owner {
         for warning in warnings(&probed) {
             tracing::warn!("service {warning}");
         }
-        service.warn_of_missing_limiters(plane);
+        service.warn(plane);
         self.probes.follow(&service_key(&config.name), probed, plane);
         let steered = if paused { Vec::new() } else { service.steered() };
         let begun = self.deciders.follow(&service_key(&config.name), steered, plane);

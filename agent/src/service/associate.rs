@@ -168,6 +168,7 @@ impl Association<'_> {
                 target: Some(target.clone()),
                 client: if self.by_target { self.client.named(&target.to_string()) } else { self.client },
                 is_client: false,
+                announcement: None,
                 to: Answers {
                     header,
                     client: self.listener.answers(sender),

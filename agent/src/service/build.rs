@@ -60,13 +60,6 @@ impl Service {
             return Err(ConfigError::new(format!("{path}: handler.type"), reason));
         }
         let proxy_out = proxy_out(&path, config)?;
-        if matches!(transport, Transport::Udp(_)) {
-            let side = if proxy_in { "metadata" } else { "handler.metadata" };
-            if proxy_in || proxy_out.is_some() {
-                let path = format!("{path}: {side}.{}", proxy_protocol::KEY);
-                return Err(ConfigError::new(path, "is not supported for datagrams"));
-            }
-        }
         Ok(Self {
             name: config.name.clone(),
             chain,

@@ -4,6 +4,7 @@ use super::Service;
 use super::plane::Plane;
 use crate::chain::report::MemberReport;
 use crate::limit::LimitKind;
+use crate::proxy_protocol::Version;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -61,6 +62,24 @@ impl Service {
     /// Whether it names this limiter.
     pub(crate) fn names_limiter(&self, kind: LimitKind, name: &str) -> bool {
         self.limiters.names().any(|named| named == (kind, name))
+    }
+
+    /// Says in the log what it is configured with and does not do.
+    pub(crate) fn warn(&self, plane: &Plane) {
+        self.warn_of_missing_limiters(plane);
+        if !self.takes_datagrams() {
+            return;
+        }
+        // Panels set these for all services of a forward.
+        if self.proxy_in {
+            let reason = "datagrams have no PROXY headers: metadata.proxyProtocol is ignored, as GOST does";
+            tracing::warn!(service = self.name, reason);
+        }
+        if self.proxy_out == Some(Version::One) {
+            let reason =
+                "version 1 of the PROXY protocol has no words for datagrams: none is sent, use version 2";
+            tracing::warn!(service = self.name, reason);
+        }
     }
 
     /// Says in the log by which limiters it is not limited, since they do not exist. Panels may send a service before the

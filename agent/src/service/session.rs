@@ -58,6 +58,8 @@ pub(super) struct Beginning<D> {
     pub(super) client: ClientKey,
     /// Whether it is a client of the service by itself, with what limits that has; not only a part of one.
     pub(super) is_client: bool,
+    /// A datagram that the target gets before the client's first.
+    pub(super) announcement: Option<Vec<u8>>,
     /// Takes what comes back.
     pub(super) to: D,
 }
@@ -229,14 +231,14 @@ async fn carry<K: Hash + Eq + Clone + Send + Sync + 'static, D: Deliver>(
         match way {
             DatagramWay::Framed(through) => {
                 // It went along with the request.
-                traffic.add_up(frame::split(&first).map_or(0, |(first, _)| first.len()));
+                traffic.add_up(frame::all(&first).map(<[u8]>::len).sum());
                 drop(first);
                 framed(session, through, &to, seen).await
             }
             DatagramWay::Socket(socket) => {
                 let peer = Arc::new(Peer::new(socket));
                 // Waits until the new socket is known to have room, so that those which follow need not.
-                if let Some((first, _)) = frame::split(&first) {
+                for first in frame::all(&first) {
                     deliver(&Counted { to: &*peer, traffic }, first).await;
                 }
                 drop(first);

@@ -116,6 +116,9 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Sessions<K> {
         self.table().insert(key.clone(), session.clone());
         let listed = Listed { sessions: self.clone(), key: key.clone(), session };
         let mut first = Vec::with_capacity(datagram.len() + 2);
+        if let Some(announcement) = &beginning.announcement {
+            frame::push(&mut first, announcement);
+        }
         frame::push(&mut first, datagram);
         let tracked = self.plane.tracker.token();
         self.tasks.spawn(async move {

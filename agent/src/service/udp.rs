@@ -7,6 +7,7 @@ use super::sessions::{Beginning, SessionOptions, Sessions};
 use crate::datagram::inbox::InboxLimits;
 use crate::datagram::listener::{DatagramClient, DatagramListener};
 use crate::metadata::{ConfigError, MetadataReader};
+use crate::proxy_protocol::{Ends, Version, datagram_header};
 use arc_swap::ArcSwap;
 use shared::gost::ListenerConfig;
 use std::io;
@@ -96,6 +97,13 @@ pub(super) async fn receive(
     sessions.end().await;
 }
 
+/// Who the client is, if the target is to be told.
+fn announcement(service: &Service, listener: &DatagramListener, client: DatagramClient) -> Option<Vec<u8>> {
+    service.proxy_out.filter(|version| *version == Version::Two)?;
+    let destination = listener.destination(client).ok()?;
+    datagram_header(Ends { source: client.addr, destination }).ok()
+}
+
 /// Passes on what is there.
 fn batch(
     listener: &Arc<DatagramListener>,
@@ -115,7 +123,8 @@ fn batch(
             let Transport::Udp(options) = service.transport else { return None };
             let to = listener.answers(client);
             let key = client.addr.ip().to_canonical().into();
-            Some(Beginning { service, options, target: None, client: key, is_client: true, to })
+            let announcement = announcement(&service, listener, client);
+            Some(Beginning { service, options, target: None, client: key, is_client: true, announcement, to })
         });
     }
     Ok(())

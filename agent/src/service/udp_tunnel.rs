@@ -61,6 +61,7 @@ pub(super) async fn serve(
         client: key,
         // Its connection is.
         is_client: false,
+        announcement: None,
         to: ToTunnel { head: Head::new(target), answers: answers.clone() },
     };
     tokio::select! {

@@ -1,6 +1,7 @@
 //! PROXY headers on real connections: taken from clients, given to targets, through chains too.
 
 use crate::rig::{Entry, Exit, LONG, fifo, impatient, merged_forward, service, soon};
+use crate::udp_rig::{UdpEntry, UdpTarget};
 use agent::runtime::{Change, Runtime, RuntimeOptions};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -141,4 +142,45 @@ async fn limits_and_the_hash_go_by_the_address_in_the_header() {
         used.iter().all(|n| *n > 0),
         "one address of the proxy would always take the same exit: {used:?}"
     );
+}
+
+#[tokio::test]
+async fn a_target_of_datagrams_is_told_who_the_client_is_before_its_first() {
+    let exit = Exit::start(1, "tcp").await;
+    let told = json!({"handler": {"metadata": {"proxyProtocol": 2}}});
+    for chained in [false, true] {
+        let target = UdpTarget::start().await;
+        let runtime = Runtime::new(RuntimeOptions::default());
+        let mut more = told.clone();
+        if chained {
+            runtime.apply(Change::AddChain(fifo(&[exit.node("a", "tcp")]))).await.unwrap();
+            more["handler"]["chain"] = json!("c");
+        }
+        let entry = UdpEntry::in_runtime(runtime, &[target.addr], more).await;
+        let client = entry.client().await;
+        client.send(b"one").await;
+        // The target sends everything back, the header first.
+        let header = client.receive().await;
+        assert_eq!(client.receive().await, b"one");
+        client.echo(b"two").await;
+        assert_eq!(target.seen(), [header.clone(), b"one".to_vec(), b"two".to_vec()], "once per session");
+        // Version 2, PROXY, IPv4, datagrams, twelve bytes of addresses.
+        assert_eq!(header[..16], *b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c");
+        let (source, destination) = (client.0.local_addr().unwrap(), entry.addr);
+        let ports = [source.port().to_be_bytes(), destination.port().to_be_bytes()].concat();
+        assert_eq!(header[16..], [&[127, 0, 0, 1, 127, 0, 0, 1][..], &ports].concat());
+        if chained {
+            target.assert_only_exits_sent();
+        }
+    }
+}
+
+/// Panels set both for all services of a forward, and version 1 has no words for datagrams.
+#[tokio::test]
+async fn datagrams_come_without_headers_and_leave_without_those_of_version_1() {
+    let target = UdpTarget::start().await;
+    let more = json!({"metadata": {"proxyProtocol": 1}, "handler": {"metadata": {"proxyProtocol": 1}}});
+    let entry = UdpEntry::direct(&[target.addr], more).await;
+    entry.client().await.echo(b"one").await;
+    assert_eq!(target.seen(), [b"one"]);
 }
