@@ -34,6 +34,11 @@ impl Stream {
         }
     }
 
+    /// It may last: from now on it is noticed when the peer is gone without a word. What is shared does that for itself.
+    pub fn keep_alive(&self) {
+        self.own_tcp().into_iter().for_each(crate::net::keep_alive);
+    }
+
     /// The TCP connection at the bottom, unless others share it.
     pub fn own_tcp(&self) -> Option<&TcpStream> {
         match self {

@@ -101,8 +101,10 @@ fn beyond_the_limit(_: &Socket, _: usize) -> bool {
 }
 
 /// Makes a stream that carries datagrams fail when its peer has acknowledged nothing for this long, instead of the
-/// quarter of an hour that TCP tries: what waits in it is of no use any more by then. A multiplexed one has keepalives of its own, and shares its connection with others.
+/// quarter of an hour that TCP tries: what waits in it is of no use any more by then. When nothing waits, it is asked for
+/// now and then. A multiplexed one has keepalives of its own, and shares its connection with others.
 pub fn give_up_after(stream: &Stream, silence: Duration) {
+    stream.keep_alive();
     let Some(stream) = stream.own_tcp() else { return };
     #[cfg(target_os = "linux")]
     if let Err(error) = SockRef::from(stream).set_tcp_user_timeout(Some(silence)) {

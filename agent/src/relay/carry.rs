@@ -10,7 +10,7 @@ use super::buffer::Buffer;
 use super::traffic::Traffic;
 use crate::stream::Stream;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead as _, AsyncWrite as _};
@@ -45,7 +45,13 @@ pub(super) async fn carry(
     if !early.is_empty() {
         up.buffer = Some(Buffer::of(&early));
     }
+    let (mut lasts, mut has_lasted) = (pin!(tokio::time::sleep(crate::net::KEEPALIVE)), false);
     std::future::poll_fn(|cx| {
+        if !has_lasted && lasts.as_mut().poll(cx).is_ready() {
+            has_lasted = true;
+            client.keep_alive();
+            upstream.keep_alive();
+        }
         let up = up.poll(cx, client, upstream, down.has_ended())?;
         let down = down.poll(cx, upstream, client, up.is_ready())?;
         if up.is_ready() && down.is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }

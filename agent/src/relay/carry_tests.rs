@@ -213,3 +213,21 @@ fn copying_goes_in_turns_too() {
         assert!(direction.buffer.is_none(), "nothing is held meanwhile");
     }
 }
+
+/// Both ends of it, to look at while it is carried.
+fn watched(stream: &TcpStream) -> socket2::Socket {
+    socket2::SockRef::from(stream).try_clone().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_lasts_is_asked_whether_its_ends_are_there() {
+    let ((_far_client, client), (upstream, _far_upstream)) = (pair().await, pair().await);
+    let sockets = [watched(&client), watched(&upstream)];
+    let (mut client, mut upstream) = (Stream::Tcp(client), Stream::Tcp(upstream));
+    let mut carrying = std::pin::pin!(carry(&mut client, &mut upstream, Vec::new(), None));
+    for lasts in [false, true] {
+        std::future::poll_fn(|cx| Poll::Ready(assert!(carrying.as_mut().poll(cx).is_pending()))).await;
+        assert!(sockets.iter().all(|socket| socket.keepalive().unwrap() == lasts), "lasts: {lasts}");
+        tokio::time::advance(crate::net::KEEPALIVE).await;
+    }
+}

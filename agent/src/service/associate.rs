@@ -64,6 +64,7 @@ pub(super) async fn serve(
         }
     };
     let reply = encode_reply_with(listener.local_addr()?);
+    client.stream().keep_alive();
     within(plane.options.deadlines.handshake, async {
         client.stream().write_all(&reply).await?;
         client.stream().flush().await

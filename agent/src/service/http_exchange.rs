@@ -73,6 +73,9 @@ async fn pass(
     plain: &Plain,
     traffic: &Traffic,
 ) -> Result<End, Failure> {
+    // Either may take its time.
+    client.keep_alive();
+    upstream.keep_alive();
     let (mut from_client, mut to_client) = tokio::io::split(client);
     let (mut from_target, mut to_target) = tokio::io::split(upstream);
     let mut back = std::pin::pin!(back(&mut from_target, &mut to_client, plain, traffic));

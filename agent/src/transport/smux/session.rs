@@ -112,6 +112,7 @@ impl Drop for Accepting {
 
 fn start(conn: Stream, options: MuxOptions, side: Side, clock: &Clock, tasks: &Tasks) -> Arc<Shared> {
     let shared = Shared::new(options, side, clock.clone());
+    conn.keep_alive();
     let driver = Driver::new(shared.clone(), conn);
     tasks.tracker.spawn(driver.run(tasks.stop.clone()));
     shared
