@@ -226,7 +226,11 @@ async fn a_connection_that_lasts_is_asked_whether_its_ends_are_there() {
     let (mut client, mut upstream) = (Stream::Tcp(client), Stream::Tcp(upstream));
     let mut carrying = std::pin::pin!(carry(&mut client, &mut upstream, Vec::new(), None));
     for lasts in [false, true] {
-        std::future::poll_fn(|cx| Poll::Ready(assert!(carrying.as_mut().poll(cx).is_pending()))).await;
+        std::future::poll_fn(|cx| {
+            assert!(carrying.as_mut().poll(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
         assert!(sockets.iter().all(|socket| socket.keepalive().unwrap() == lasts), "lasts: {lasts}");
         tokio::time::advance(crate::net::KEEPALIVE).await;
     }
