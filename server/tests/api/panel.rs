@@ -186,7 +186,7 @@ impl Panel {
 }
 
 /// What happens in the background is not stored by requests.
-fn without_live(mut value: Value) -> Value {
+pub(crate) fn without_live(mut value: Value) -> Value {
     match &mut value {
         Value::Object(fields) => {
             fields.remove("deployment");
