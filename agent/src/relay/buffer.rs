@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use tokio::io::ReadBuf;
 
-/// One buffer. A TLS record holds 16 KiB, so this takes four of them.
-pub(super) const BUFFER_BYTES: usize = 64 * 1024;
+/// One buffer. A TLS record holds 16 KiB, so this takes eight of them.
+pub(super) const BUFFER_BYTES: usize = 128 * 1024;
 /// Spare buffers per thread. More than a few are in use only while receivers are slower than senders.
 const SPARE: usize = 16;
 

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Open client connections at most, whatever the limit on files allows: each holds two buffers of 64 KiB while its
+/// Open client connections at most, whatever the limit on files allows: each holds two buffers of 128 KiB while its
 /// receivers are slower than its senders.
 const MOST_CONNECTIONS: usize = 65_536;
 /// Files for everything that is no relayed connection: listeners, the link, probes, the log.

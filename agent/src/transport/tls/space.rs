@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 
-/// Payload that is encrypted at once: four of the largest records, as much as is read from a plain connection at once.
-pub(super) const PAYLOAD_BYTES: usize = 64 * 1024;
+/// Payload that is encrypted at once: eight of the largest records, as much as is read from a plain connection at once.
+pub(super) const PAYLOAD_BYTES: usize = 128 * 1024;
 /// Room for as much payload in records, with the rest of a record before it. Also more than the 65,536 bytes of the
 /// longest handshake message that is taken, which must be there as a whole.
 const SPACE_BYTES: usize = PAYLOAD_BYTES + 20 * 1024;
