@@ -25,6 +25,7 @@ pub mod registry;
 pub mod relay;
 pub mod runtime;
 pub mod service;
+mod spare;
 pub mod standalone;
 pub mod state;
 pub mod stream;

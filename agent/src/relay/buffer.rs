@@ -1,16 +1,13 @@
 //! Buffers for payload that are given back as soon as they are empty: an idle connection has none.
 
-use std::cell::RefCell;
+use crate::spare::{AT_ONCE_BYTES, BLOCKS, Spare};
 use tokio::io::ReadBuf;
 
-/// One buffer. A TLS record holds 16 KiB, so this takes eight of them.
-pub(super) const BUFFER_BYTES: usize = 128 * 1024;
-/// Spare buffers per thread. More than a few are in use only while receivers are slower than senders.
-const SPARE: usize = 16;
+/// One buffer.
+pub(super) const BUFFER_BYTES: usize = AT_ONCE_BYTES;
 
 thread_local! {
-    /// The last one used comes first, since it is still in the processor's cache.
-    static POOL: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
+    static POOL: Spare<Box<[u8]>> = const { Spare::new(BLOCKS) };
 }
 
 /// Bytes that were read and not yet written.
@@ -24,8 +21,7 @@ pub(super) struct Buffer {
 impl Buffer {
     /// An empty one.
     pub(super) fn take() -> Self {
-        let spare = POOL.with_borrow_mut(Vec::pop);
-        let bytes = spare.unwrap_or_else(|| vec![0; BUFFER_BYTES].into_boxed_slice());
+        let bytes = POOL.with(Spare::take).unwrap_or_else(|| vec![0; BUFFER_BYTES].into_boxed_slice());
         Self { bytes, start: 0, end: 0 }
     }
 
@@ -70,14 +66,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let bytes = std::mem::take(&mut self.bytes);
-        // When the thread ends, its pool may be gone already.
-        let _ = POOL.try_with(|pool| {
-            let mut pool = pool.borrow_mut();
-            if pool.len() < SPARE {
-                pool.push(bytes);
-            }
-        });
+        Spare::give_back(&POOL, std::mem::take(&mut self.bytes));
     }
 }
 
@@ -110,8 +99,8 @@ mod tests {
         let second = Buffer::take();
         assert_eq!(second.bytes.as_ptr(), place);
         assert!(second.is_empty());
-        let all: Vec<_> = (0..SPARE + 5).map(|_| Buffer::take()).collect();
+        let all: Vec<_> = (0..BLOCKS + 5).map(|_| Buffer::take()).collect();
         drop(all);
-        assert_eq!(POOL.with_borrow(Vec::len), SPARE);
+        assert_eq!(POOL.with(|pool| pool.kept().len()), BLOCKS);
     }
 }

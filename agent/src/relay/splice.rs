@@ -3,11 +3,11 @@
 //! The kernel offers that only by way of a pipe. Pipes are borrowed for as long as they hold something and are used again
 //! afterwards; both calls go through `nix`, so that nothing here is unsafe.
 
+use crate::spare::Spare;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, SpliceFFlags, fcntl, splice};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{pipe2, read};
-use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::LazyLock;
@@ -32,7 +32,7 @@ static LIMIT: LazyLock<usize> = LazyLock::new(|| {
 });
 
 thread_local! {
-    static POOL: RefCell<Vec<Pipe>> = const { RefCell::new(Vec::new()) };
+    static POOL: Spare<Pipe> = const { Spare::new(SPARE) };
 }
 
 /// Pipes that are opened at most when so many files may be open. Each takes two.
@@ -99,7 +99,7 @@ pub(super) struct Lease {
 impl Lease {
     /// An empty one, if there is one to be had.
     pub(super) fn take() -> Option<Self> {
-        let pipe = POOL.with_borrow_mut(Vec::pop).or_else(Pipe::open)?;
+        let pipe = POOL.with(Spare::take).or_else(Pipe::open)?;
         Some(Self { pipe: Some(pipe), held: 0 })
     }
 
@@ -140,12 +140,6 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let Some(pipe) = self.pipe.take().filter(|_| self.held == 0) else { return };
-        // When the thread ends, its pool may be gone already.
-        let _ = POOL.try_with(|pool| {
-            let mut pool = pool.borrow_mut();
-            if pool.len() < SPARE {
-                pool.push(pipe);
-            }
-        });
+        Spare::give_back(&POOL, pipe);
     }
 }

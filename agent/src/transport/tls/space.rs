@@ -1,18 +1,13 @@
 //! Room for records on their way, given back as soon as none is there: an idle connection has none.
 
-use std::cell::RefCell;
+use crate::spare::{AT_ONCE_BYTES, BLOCKS, Spare};
 
-/// Payload that is encrypted at once: eight of the largest records, as much as is read from a plain connection at once.
-pub(super) const PAYLOAD_BYTES: usize = 128 * 1024;
 /// Room for as much payload in records, with the rest of a record before it. Also more than the 65,536 bytes of the
 /// longest handshake message that is taken, which must be there as a whole.
-const SPACE_BYTES: usize = PAYLOAD_BYTES + 20 * 1024;
-/// Spare ones per thread.
-const SPARE: usize = 16;
+const SPACE_BYTES: usize = AT_ONCE_BYTES + 20 * 1024;
 
 thread_local! {
-    /// The last one used comes first, since it is still in the processor's cache.
-    static POOL: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
+    static POOL: Spare<Box<[u8]>> = const { Spare::new(BLOCKS) };
 }
 
 /// Bytes between two indices of a block of memory.
@@ -25,8 +20,7 @@ pub(super) struct Space {
 
 impl Space {
     pub(super) fn take() -> Self {
-        let spare = POOL.with_borrow_mut(Vec::pop);
-        let bytes = spare.unwrap_or_else(|| vec![0; SPACE_BYTES].into_boxed_slice());
+        let bytes = POOL.with(Spare::take).unwrap_or_else(|| vec![0; SPACE_BYTES].into_boxed_slice());
         Self { bytes, start: 0, end: 0 }
     }
 
@@ -82,16 +76,9 @@ impl Space {
 impl Drop for Space {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
-        if bytes.len() != SPACE_BYTES {
-            return;
+        if bytes.len() == SPACE_BYTES {
+            Spare::give_back(&POOL, bytes);
         }
-        // When the thread ends, its pool may be gone already.
-        let _ = POOL.try_with(|pool| {
-            let mut pool = pool.borrow_mut();
-            if pool.len() < SPARE {
-                pool.push(bytes);
-            }
-        });
     }
 }
 
@@ -124,9 +111,9 @@ mod tests {
         let mut space = Space::take();
         space.reserve(SPACE_BYTES + 1);
         drop(space);
-        assert!(POOL.with_borrow(|pool| pool.iter().all(|bytes| bytes.len() == SPACE_BYTES)));
-        let all: Vec<_> = (0..SPARE + 5).map(|_| Space::take()).collect();
+        assert!(POOL.with(|pool| pool.kept().iter().all(|bytes| bytes.len() == SPACE_BYTES)));
+        let all: Vec<_> = (0..BLOCKS + 5).map(|_| Space::take()).collect();
         drop(all);
-        assert_eq!(POOL.with_borrow(Vec::len), SPARE);
+        assert_eq!(POOL.with(|pool| pool.kept().len()), BLOCKS);
     }
 }

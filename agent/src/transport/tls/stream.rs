@@ -4,7 +4,8 @@
 //! brings several records and one write takes several, in memory that is borrowed for just as long. With the buffers that
 //! rustls has in its connections, each idle one would keep 4 KiB, and every record would be a read of its own.
 
-use super::space::{PAYLOAD_BYTES, Space};
+use super::space::Space;
+use crate::spare::AT_ONCE_BYTES;
 use crate::stream::{Layer, Stream};
 use rustls::Error;
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
@@ -329,7 +330,7 @@ impl<S: Session> AsyncWrite for TlsStream<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, payload: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         ready!(this.poll_outgoing(cx))?;
-        let payload = &payload[..payload.len().min(PAYLOAD_BYTES)];
+        let payload = &payload[..payload.len().min(AT_ONCE_BYTES)];
         loop {
             match this.step(cx, Wish::Encrypt(payload), None)? {
                 Step::Again => {}
