@@ -14,6 +14,7 @@
 
 mod address;
 mod auth;
+mod groups;
 mod node;
 mod peers;
 mod proxies;
