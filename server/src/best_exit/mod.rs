@@ -9,6 +9,7 @@
 //! - `pins`: which pin is in force (pure)
 //! - `push`: pushes one order to one owner
 //! - `writer`: writes what was decided and measured
+//! - `upkeep`: sums the history up, and forgets what is old
 //! - `view`: the decisions for people
 
 mod decider;
@@ -19,6 +20,7 @@ mod prober;
 mod push;
 mod round;
 mod ruling;
+mod upkeep;
 mod view;
 mod warm;
 mod writer;
@@ -35,7 +37,6 @@ use shared::best_exit::{MonoMs, Settings};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -44,10 +45,6 @@ use view::View;
 /// The states' monotonic clock reads this at the start of the panel, so that switches before the start have a place on
 /// it: 34 years of milliseconds.
 const MONO_BEFORE_START: MonoMs = 1 << 40;
-/// How often history older than the retention is deleted.
-const PRUNE_EVERY: Duration = Duration::from_secs(24 * 3600);
-/// For the start to be over.
-const PRUNE_FIRST: Duration = Duration::from_secs(60);
 
 /// Who measures and decides. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -96,7 +93,7 @@ impl BestExit {
         let (writer, queues) = writer::Writer::new();
         tracker.spawn(writer::write_forever(inner.clone(), queues));
         tracker.spawn(decider::decide_forever(inner.clone(), writer));
-        tracker.spawn(prune_forever(inner.clone()));
+        tracker.spawn(upkeep::keep_forever(inner.clone()));
         Self { inner }
     }
 
@@ -114,23 +111,5 @@ impl Inner {
 
     fn mono_ms(&self) -> MonoMs {
         self.clock.mono_ms() + MONO_BEFORE_START
-    }
-}
-
-async fn prune_forever(inner: Arc<Inner>) {
-    let mut pause = PRUNE_FIRST;
-    loop {
-        tokio::select! {
-            () = inner.cancel.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
-        }
-        pause = PRUNE_EVERY;
-        let pruned = async {
-            let (_, settings) = inner.db.settings().await?;
-            inner.db.prune(inner.clock.wall_ms(), settings.retention_days).await
-        };
-        if let Err(error) = pruned.await {
-            tracing::error!(%error, "old history could not be deleted");
-        }
     }
 }

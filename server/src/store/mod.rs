@@ -12,6 +12,7 @@ mod node;
 mod pin;
 mod port;
 mod prune;
+mod rollup;
 mod sample;
 mod setting;
 mod tunnel;

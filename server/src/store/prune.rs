@@ -1,14 +1,18 @@
 //! Forgetting what is older than the retention.
 
+use super::rollup::{MINUTE_MS, QUARTER_MS};
 use super::{Db, Result};
 use shared::api::WallMs;
 
 const DAY_MS: i64 = 86_400_000;
+/// Minutes are kept for a month and quarters of an hour for a year, or as long as the rounds themselves.
+const ROLLUPS: [(i64, u32); 2] = [(MINUTE_MS, 31), (QUARTER_MS, 366)];
 /// Rows per transaction, so that nobody else waits long for the writer.
 const BATCH: i64 = 20_000;
 
 impl Db {
-    /// Deletes samples, log entries, ended sessions and ended pins older than `retention_days` before `now`.
+    /// Deletes samples, log entries, ended sessions and ended pins older than `retention_days` before `now`, and roll-ups
+    /// some time later. What is summed up must have been summed up before.
     pub async fn prune(&self, now: WallMs, retention_days: u32) -> Result<()> {
         let oldest = now - i64::from(retention_days) * DAY_MS;
         loop {
@@ -25,11 +29,29 @@ impl Db {
                 break;
             }
         }
+        for (width, days) in ROLLUPS {
+            let oldest = now - i64::from(days.max(retention_days)) * DAY_MS;
+            loop {
+                let done = sqlx::query(
+                    "DELETE FROM leg_rollup WHERE width_ms = $1 AND at < $2 AND at <= \
+                     (SELECT max(at) FROM (SELECT at FROM leg_rollup WHERE width_ms = $1 AND at < $2 ORDER BY at LIMIT $3))",
+                )
+                .bind(width)
+                .bind(oldest)
+                .bind(BATCH)
+                .execute(&self.writer)
+                .await?;
+                if done.rows_affected() == 0 {
+                    break;
+                }
+            }
+        }
         let mut tx = self.write().await?;
         for statement in [
             "DELETE FROM decision_log WHERE at < $1",
             "DELETE FROM pin WHERE until < $1",
-            "DELETE FROM leg WHERE NOT EXISTS (SELECT 1 FROM leg_sample WHERE leg_id = leg.id) AND $1 IS NOT NULL",
+            "DELETE FROM leg WHERE NOT EXISTS (SELECT 1 FROM leg_sample WHERE leg_id = leg.id) \
+             AND NOT EXISTS (SELECT 1 FROM leg_rollup WHERE leg_id = leg.id) AND $1 IS NOT NULL",
         ] {
             sqlx::query(statement).bind(oldest).execute(&mut *tx.0).await?;
         }

@@ -1,9 +1,34 @@
 //! What the rounds measured, per leg.
 
+use super::rollup::{MINUTE_MS, QUARTER_MS, Sources};
 use super::{Db, Result, StoreError, Tx};
 use shared::api::{LegPoint, WallMs};
 use shared::best_exit::Leg;
 use shared::ids::NodeId;
+
+/// Means per step, newest first, of the leg `$1` in steps of `$2`, `$3` of them at most: two stretches of rounds, two of
+/// minutes and one of quarters. Divided by the counts, so that each round weighs the same wherever it is read from.
+pub(super) const HISTORY: &str = "SELECT at / $2 * $2 AS step, sum(latency_sum) / nullif(sum(measured), 0), \
+     sum(loss_sum) / nullif(sum(counted), 0) FROM ( \
+     SELECT at, latency_ms AS latency_sum, CASE state WHEN 'measured' THEN 1 ELSE 0 END AS measured, \
+     CASE state WHEN 'measured' THEN loss WHEN 'failed' THEN 1.0 END AS loss_sum, \
+     CASE state WHEN 'unmeasured' THEN 0 ELSE 1 END AS counted \
+     FROM leg_sample WHERE leg_id = $1 AND at >= $4 AND at < $5 \
+     UNION ALL \
+     SELECT at, latency_ms, CASE state WHEN 'measured' THEN 1 ELSE 0 END, \
+     CASE state WHEN 'measured' THEN loss WHEN 'failed' THEN 1.0 END, \
+     CASE state WHEN 'unmeasured' THEN 0 ELSE 1 END \
+     FROM leg_sample WHERE leg_id = $1 AND at >= $6 AND at < $7 \
+     UNION ALL \
+     SELECT at, latency_sum, measured, loss_sum, measured + failed \
+     FROM leg_rollup WHERE leg_id = $1 AND width_ms = 60000 AND at >= $8 AND at < $9 \
+     UNION ALL \
+     SELECT at, latency_sum, measured, loss_sum, measured + failed \
+     FROM leg_rollup WHERE leg_id = $1 AND width_ms = 60000 AND at >= $10 AND at < $11 \
+     UNION ALL \
+     SELECT at, latency_sum, measured, loss_sum, measured + failed \
+     FROM leg_rollup WHERE leg_id = $1 AND width_ms = 900000 AND at >= $12 AND at < $13 \
+     ) AS parts GROUP BY step ORDER BY step DESC LIMIT $3";
 
 /// What one round says about one leg.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,22 +121,37 @@ impl Tx {
         Ok(done.rows_affected() > 0)
     }
 
-    /// The history of a leg, ascending in time; empty when it was never measured.
+    /// The history of a leg, ascending in time; empty when it was never measured. Rounds that are no longer kept one by
+    /// one are in it where the step is a multiple of a minute, and the oldest where it is one of a quarter of an hour.
     pub async fn leg_history(&mut self, leg: &LegKey, query: LegHistoryQuery) -> Result<Vec<LegPoint>> {
-        let rows: Vec<(i64, Option<f64>, Option<f64>)> = sqlx::query_as(
-            "SELECT at / $5 * $5 AS step, avg(latency_ms), \
-             avg(CASE state WHEN 'measured' THEN loss WHEN 'failed' THEN 1.0 END) \
-             FROM leg_sample WHERE leg_id = (SELECT id FROM leg WHERE from_node_id = $1 AND target = $2) \
-             AND at >= $3 AND at < $4 GROUP BY step ORDER BY step DESC LIMIT $6",
-        )
-        .bind(leg.from.0)
-        .bind(&leg.target)
-        .bind(query.from)
-        .bind(query.to)
-        .bind(query.step_ms.max(1))
-        .bind(i64::from(query.max_points))
-        .fetch_all(&mut *self.0)
-        .await?;
+        let found: Option<(i64,)> =
+            sqlx::query_as("SELECT id FROM leg WHERE from_node_id = $1 AND target = $2")
+                .bind(leg.from.0)
+                .bind(&leg.target)
+                .fetch_optional(&mut *self.0)
+                .await?;
+        let Some((id,)) = found else { return Ok(Vec::new()) };
+        let LegHistoryQuery { from, to, step_ms, max_points } = query;
+        let step_ms = step_ms.max(1);
+        let minutes_to = self.rolled_up_to(id, MINUTE_MS).await?;
+        let quarters_to = self.rolled_up_to(id, QUARTER_MS).await?;
+        let Sources { rounds, minutes, quarters } = Sources::of(from, to, step_ms, minutes_to, quarters_to);
+        let mut history = sqlx::query_as(HISTORY).bind(id).bind(step_ms).bind(i64::from(max_points));
+        for part in [rounds[0], rounds[1], minutes[0], minutes[1], quarters] {
+            history = history.bind(part.from).bind(part.to);
+        }
+        let rows: Vec<(i64, Option<f64>, Option<f64>)> = history.fetch_all(&mut *self.0).await?;
         Ok(rows.into_iter().rev().map(|(at, latency_ms, loss)| LegPoint { at, latency_ms, loss }).collect())
+    }
+
+    /// The end of a leg's newest roll-up of this width.
+    async fn rolled_up_to(&mut self, leg: i64, width: i64) -> Result<i64> {
+        let (newest,): (Option<i64>,) =
+            sqlx::query_as("SELECT max(at) FROM leg_rollup WHERE leg_id = $1 AND width_ms = $2")
+                .bind(leg)
+                .bind(width)
+                .fetch_one(&mut *self.0)
+                .await?;
+        Ok(newest.map_or(0, |at| at + width))
     }
 }

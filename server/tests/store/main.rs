@@ -5,4 +5,5 @@
 mod constraints;
 mod decisions;
 mod files;
+mod rollup;
 mod world;
