@@ -1,12 +1,11 @@
 //! Logging in and out.
 
-use super::{Result, check_text, note, object, valid};
+use super::{Result, note, object, valid};
 use crate::auth::CurrentUser;
-use crate::auth::password::MAX_PASSWORD_BYTES;
 use crate::auth::token;
 use crate::error::AppError;
 use crate::state::AppState;
-use shared::api::{LoginAnswer, LoginRequest, MIN_PASSWORD_CHARS, PasswordChange};
+use shared::api::{LoginAnswer, LoginRequest, MAX_PASSWORD_BYTES, PasswordChange, password_problem};
 use shared::field::FieldError;
 
 /// Logs in from `address`, which is a key for throttling.
@@ -58,18 +57,8 @@ pub async fn logout(state: &AppState, current: &CurrentUser) -> Result<()> {
 
 /// Changes the password of whoever is logged in and ends his other sessions.
 pub async fn change_password(state: &AppState, current: &CurrentUser, change: PasswordChange) -> Result<()> {
-    let mut errors = Vec::new();
     let new = &change.new_password;
-    if new.chars().count() < MIN_PASSWORD_CHARS || new.len() > MAX_PASSWORD_BYTES {
-        let message =
-            format!("use {MIN_PASSWORD_CHARS} characters at least and {MAX_PASSWORD_BYTES} bytes at most");
-        errors.push(
-            FieldError::new("newPassword", "password_length", message)
-                .with("min", MIN_PASSWORD_CHARS)
-                .with("max", MAX_PASSWORD_BYTES),
-        );
-    }
-    check_text(&mut errors, "newPassword", new);
+    let mut errors: Vec<_> = password_problem("newPassword", new).into_iter().collect();
     if change.current_password.len() > MAX_PASSWORD_BYTES {
         errors.push(FieldError::new("currentPassword", "wrong_password", "this is not the current password"));
     }

@@ -11,9 +11,6 @@ use tokio::sync::Semaphore;
 /// Hashes computed at the same time. Each takes 19 MiB and a core; more would let logins starve the panel.
 const PARALLEL: usize = 2;
 
-/// Longest password accepted, in bytes: hashing is linear in it.
-pub const MAX_PASSWORD_BYTES: usize = 1024;
-
 /// Computes and checks password hashes. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Passwords {

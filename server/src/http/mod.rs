@@ -11,6 +11,7 @@ mod session;
 mod settings;
 mod stream;
 mod tunnels;
+mod users;
 
 use crate::agents;
 use crate::error::AppError;
@@ -73,6 +74,8 @@ fn described() -> OpenApiRouter<AppState> {
         .routes(routes!(forwards::diagnose_forward))
         .routes(routes!(settings::get_settings, settings::update_settings))
         .routes(routes!(settings::audit_log))
+        .routes(routes!(users::list_users, users::create_user))
+        .routes(routes!(users::update_user, users::delete_user))
         .routes(routes!(stream::events))
 }
 

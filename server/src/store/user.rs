@@ -1,7 +1,7 @@
 //! Users and their sessions.
 
 use super::{Db, Result, StoreError, Tx};
-use shared::api::{Role, User, WallMs};
+use shared::api::{Role, User, UserRecord, WallMs};
 use shared::ids::UserId;
 
 /// A user with what only the login may see.
@@ -21,17 +21,18 @@ struct UserRow {
     role: String,
 }
 
+fn role(text: &str) -> Result<Role> {
+    match text {
+        "admin" => Ok(Role::Admin),
+        "viewer" => Ok(Role::Viewer),
+        other => Err(StoreError::Unreadable { table: "user", reason: format!("the role `{other}`") }),
+    }
+}
+
 impl TryFrom<UserRow> for StoredUser {
     type Error = StoreError;
     fn try_from(row: UserRow) -> Result<Self> {
-        let role = match row.role.as_str() {
-            "admin" => Role::Admin,
-            "viewer" => Role::Viewer,
-            other => {
-                return Err(StoreError::Unreadable { table: "user", reason: format!("the role `{other}`") });
-            }
-        };
-        let user = User { id: UserId(row.id), username: row.username, role };
+        let user = User { id: UserId(row.id), username: row.username, role: role(&row.role)? };
         Ok(StoredUser { user, password_hash: row.password_hash })
     }
 }
@@ -50,6 +51,34 @@ impl Tx {
                 .fetch_optional(&mut *self.0)
                 .await?;
         row.map(StoredUser::try_from).transpose()
+    }
+
+    /// All users by id.
+    pub async fn users(&mut self) -> Result<Vec<UserRecord>> {
+        let rows: Vec<(i64, String, String, i64)> =
+            sqlx::query_as(r#"SELECT id, username, role, created_time FROM "user" ORDER BY id"#)
+                .fetch_all(&mut *self.0)
+                .await?;
+        let read = |(id, username, text, created_at): (i64, String, String, i64)| {
+            Ok(UserRecord { id: UserId(id), username, role: role(&text)?, created_at })
+        };
+        rows.into_iter().map(read).collect()
+    }
+
+    /// Changes what a user may do.
+    pub async fn set_role(&mut self, id: UserId, role: Role) -> Result<()> {
+        sqlx::query(r#"UPDATE "user" SET role = $2 WHERE id = $1"#)
+            .bind(id.0)
+            .bind(role.as_str())
+            .execute(&mut *self.0)
+            .await?;
+        Ok(())
+    }
+
+    /// Deletes a user and ends his sessions.
+    pub async fn delete_user(&mut self, id: UserId) -> Result<()> {
+        sqlx::query(r#"DELETE FROM "user" WHERE id = $1"#).bind(id.0).execute(&mut *self.0).await?;
+        Ok(())
     }
 
     /// Stores a new user.

@@ -15,3 +15,4 @@ mod sessions;
 mod settings;
 mod streams;
 mod tunnels;
+mod users;
