@@ -1,11 +1,12 @@
 //! The command line.
 
 use crate::api::ApiOptions;
+use crate::clash::ClashOptions;
 use crate::link::{PanelAddress, Secret};
 use anyhow::Context as _;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Relays traffic on a node, as a panel or a file says.
 #[derive(Debug, Parser)]
@@ -28,6 +29,9 @@ pub struct Cli {
     /// The agent's own HTTP API.
     #[command(flatten)]
     pub api: ApiArgs,
+    /// The API that dashboards made for Clash speak.
+    #[command(flatten)]
+    pub clash: ClashArgs,
     /// Form of the log on standard error.
     #[arg(long, value_enum, default_value_t, global = true, env = "EXITPILOT_AGENT_LOG")]
     pub log: LogForm,
@@ -51,16 +55,57 @@ impl ApiArgs {
     /// What to serve, if anything.
     pub fn options(&self) -> anyhow::Result<Option<ApiOptions>> {
         let Some(address) = self.api else { return Ok(None) };
-        let token = match (&self.api_token_file, &self.api_token) {
-            (Some(path), _) => Some(
-                std::fs::read_to_string(path)
-                    .with_context(|| format!("cannot read the API token from {}", path.display()))?,
-            ),
-            (None, token) => token.clone(),
-        };
-        let token = token.map(|token| token.trim().to_owned());
-        anyhow::ensure!(token.as_deref() != Some(""), "the API token is empty");
+        let token = trimmed("the API token", self.api_token_file.as_deref(), self.api_token.as_deref())?;
         Ok(Some(ApiOptions { address, token }))
+    }
+}
+
+/// A secret from a file or, if there is none, from the environment. One that is there is not empty.
+fn trimmed(what: &str, file: Option<&Path>, given: Option<&str>) -> anyhow::Result<Option<String>> {
+    let text = match file {
+        Some(path) => Some(
+            std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read {what} from {}", path.display()))?,
+        ),
+        None => given.map(str::to_owned),
+    };
+    let text = text.map(|text| text.trim().to_owned());
+    anyhow::ensure!(text.as_deref() != Some(""), "{what} is empty");
+    Ok(text)
+}
+
+/// Arguments of the API for dashboards.
+#[derive(Debug, Args)]
+pub struct ClashArgs {
+    /// Serve the API that dashboards made for Clash speak on this address, such as 127.0.0.1:9090. Needs a secret.
+    #[arg(long, global = true, value_name = "ADDRESS", env = "EXITPILOT_AGENT_CLASH_API")]
+    clash_api: Option<SocketAddr>,
+    /// File with the secret that dashboards have to give; or the variable EXITPILOT_AGENT_CLASH_SECRET.
+    #[arg(long, global = true, value_name = "FILE", env = "EXITPILOT_AGENT_CLASH_SECRET_FILE")]
+    clash_secret_file: Option<PathBuf>,
+    /// Let pages of this origin, such as https://dashboard.example, use it from within a browser. May be given several times.
+    #[arg(
+        long,
+        global = true,
+        value_name = "ORIGIN",
+        env = "EXITPILOT_AGENT_CLASH_ALLOW_ORIGIN",
+        value_delimiter = ','
+    )]
+    clash_allow_origin: Vec<String>,
+    /// The secret itself: only from the environment, since others can read a command line.
+    #[arg(skip = std::env::var("EXITPILOT_AGENT_CLASH_SECRET").ok())]
+    clash_secret: Option<String>,
+}
+
+impl ClashArgs {
+    /// What to serve, if anything. Never without a secret.
+    pub fn options(&self) -> anyhow::Result<Option<ClashOptions>> {
+        let Some(address) = self.clash_api else { return Ok(None) };
+        let (file, given) = (self.clash_secret_file.as_deref(), self.clash_secret.as_deref());
+        let secret = trimmed("the secret of the Clash API", file, given)?.context(
+            "the Clash API needs a secret: --clash-secret-file FILE or EXITPILOT_AGENT_CLASH_SECRET",
+        )?;
+        Ok(Some(ClashOptions { address, secret, origins: self.clash_allow_origin.clone() }))
     }
 }
 
@@ -169,6 +214,23 @@ mod tests {
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn without_a_secret_dashboards_are_not_served() {
+        let options = |line: &str| parse(line).unwrap().clash.options();
+        assert!(options("exitpilot-agent -C gost.yaml").unwrap().is_none(), "only when asked for");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let serve = "exitpilot-agent -C gost.yaml --clash-api 127.0.0.1:0";
+        let error = options(serve).unwrap_err().to_string();
+        assert!(error.starts_with("the Clash API needs a secret: --clash-secret-file"), "{error}");
+        let from_file = format!("{serve} --clash-secret-file {}", file.path().display());
+        assert_eq!(options(&from_file).unwrap_err().to_string(), "the secret of the Clash API is empty");
+        std::fs::write(file.path(), "s3cret\n").unwrap();
+        let origins = "--clash-allow-origin https://a.example --clash-allow-origin http://b.example:81";
+        let options = options(&format!("{from_file} {origins}")).unwrap().unwrap();
+        assert_eq!((options.secret.as_str(), options.origins.len()), ("s3cret", 2));
+        assert!(!format!("{options:?}").contains("s3cret"));
     }
 
     #[test]

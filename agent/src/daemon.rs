@@ -2,6 +2,7 @@
 
 use crate::api::{Api, ApiOptions};
 use crate::chain::group::choices::Choices;
+use crate::clash::{Clash, ClashOptions};
 use crate::clock::{Clock, Random};
 use crate::commands::Commands;
 use crate::link::{Link, LinkOptions};
@@ -27,6 +28,8 @@ pub struct DaemonOptions {
     pub allow_commands: bool,
     /// The API, if it is wanted.
     pub api: Option<ApiOptions>,
+    /// The API for dashboards, if it is wanted.
+    pub clash: Option<ClashOptions>,
 }
 
 /// Runs until `stop`: loads the state, so that traffic flows without the panel, then connects.
@@ -38,9 +41,17 @@ pub async fn run(options: DaemonOptions, stop: CancellationToken) -> anyhow::Res
         Some(options) => Some(Api::bind(options).await?),
         None => None,
     };
+    let clash = match &options.clash {
+        Some(options) => Some(Clash::bind(options).await?),
+        None => None,
+    };
     let folder = StateFolder::open(&options.state_dir)?;
     let choices = Choices::open(&options.state_dir);
     let runtime = new_runtime(&clock, &random, options.allow_commands, choices);
+    if clash.is_some() {
+        // Before the first connection.
+        runtime.watch().begin();
+    }
     let mut loaded = folder.load();
     if let Loaded::Config(config) = &loaded
         && let Err(error) = runtime.apply(Change::Load(config.clone())).await
@@ -73,6 +84,9 @@ pub async fn run(options: DaemonOptions, stop: CancellationToken) -> anyhow::Res
     let link = Link::new(options.link, runtime.clone(), commands)?;
     if let Some(api) = api {
         tasks.spawn(api.serve(runtime.clone(), None, stop.clone()));
+    }
+    if let Some(clash) = clash {
+        tasks.spawn(clash.serve(runtime.clone(), stop.clone()));
     }
     tracing::info!("ready");
     link.run(&stop).await;

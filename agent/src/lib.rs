@@ -6,6 +6,7 @@
 
 pub mod api;
 pub mod chain;
+pub mod clash;
 pub mod cli;
 pub mod clock;
 pub mod commands;

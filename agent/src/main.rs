@@ -1,6 +1,7 @@
 //! The program `exitpilot-agent`: command line, log, signals. Everything else is in the library.
 
 use agent::api::ApiOptions;
+use agent::clash::ClashOptions;
 use agent::cli::{Action, Cli, LogForm, RunArgs, completion};
 use agent::clock::{Clock, Random};
 use agent::daemon::{self, DaemonOptions};
@@ -42,19 +43,19 @@ fn start(cli: Cli) -> anyhow::Result<()> {
         (Some(Action::Completion { shell }), _) => Ok(std::io::stdout().write_all(&completion(shell))?),
         (Some(Action::Run(args)), _) => {
             start_log(cli.log)?;
-            run(args, cli.api.options()?)
+            run(args, (cli.api.options()?, cli.clash.options()?))
         }
         (None, Some(file)) => {
             start_log(cli.log)?;
-            let api = cli.api.options()?;
+            let apis = (cli.api.options()?, cli.clash.options()?);
             let choices = cli.state_dir;
-            in_runtime(|stop, reloads| standalone::run(file, reloads, api, choices, stop))
+            in_runtime(|stop, reloads| standalone::run(file, reloads, apis, choices, stop))
         }
         (None, None) => anyhow::bail!("nothing to do: see --help"),
     }
 }
 
-fn run(args: RunArgs, api: Option<ApiOptions>) -> anyhow::Result<()> {
+fn run(args: RunArgs, (api, clash): (Option<ApiOptions>, Option<ClashOptions>)) -> anyhow::Result<()> {
     let link = LinkOptions {
         secret: args.secret()?,
         panel: args.panel,
@@ -63,8 +64,8 @@ fn run(args: RunArgs, api: Option<ApiOptions>) -> anyhow::Result<()> {
         clock: Clock::system(),
         random: Random::system(),
     };
-    let options =
-        DaemonOptions { state_dir: args.state_dir, link, allow_commands: args.allow_probe_commands, api };
+    let (state_dir, allow_commands) = (args.state_dir, args.allow_probe_commands);
+    let options = DaemonOptions { state_dir, link, allow_commands, api, clash };
     in_runtime(|stop, (_, mut hangups)| async move {
         let hangup = async {
             // Without a file there is nothing to read again; the signal must not end the agent either.

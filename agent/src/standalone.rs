@@ -2,6 +2,7 @@
 
 use crate::api::{Api, ApiOptions};
 use crate::chain::group::choices::Choices;
+use crate::clash::{Clash, ClashOptions};
 use crate::clock::{Clock, Random};
 use crate::daemon::new_runtime;
 use crate::document;
@@ -12,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Runs `file` until `stop`; each message in the channel, whose other end the API gets too, reads it again.
+/// Runs `file` until `stop`; each message in the channel, whose other end the agent's own API gets too, reads it again.
 ///
 /// What persons choose in groups is kept in the folder `choices_in`; without one, as long as the agent runs.
 ///
@@ -20,7 +21,7 @@ use tokio_util::task::TaskTracker;
 pub async fn run(
     file: PathBuf,
     (wishes, mut reloads): (mpsc::Sender<Reload>, mpsc::Receiver<Reload>),
-    api: Option<ApiOptions>,
+    (api, clash): (Option<ApiOptions>, Option<ClashOptions>),
     choices_in: Option<PathBuf>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
@@ -29,9 +30,17 @@ pub async fn run(
         Some(options) => Some(Api::bind(options).await?),
         None => None,
     };
+    let clash = match &clash {
+        Some(options) => Some(Clash::bind(options).await?),
+        None => None,
+    };
     // Whoever may write the file of this machine's agent may run commands on it anyway.
     let choices = choices_in.as_deref().map(Choices::open).unwrap_or_default();
     let runtime = new_runtime(&Clock::system(), &Random::system(), true, choices);
+    if clash.is_some() {
+        // Before the first connection.
+        runtime.watch().begin();
+    }
     runtime.apply(Change::Load(config)).await?;
     let failed = runtime.failed();
     if !failed.is_empty() {
@@ -43,6 +52,9 @@ pub async fn run(
     let tasks = TaskTracker::new();
     if let Some(api) = api {
         tasks.spawn(api.serve(runtime.clone(), Some(wishes), stop.clone()));
+    }
+    if let Some(clash) = clash {
+        tasks.spawn(clash.serve(runtime.clone(), stop.clone()));
     }
     tracing::info!("ready");
     loop {

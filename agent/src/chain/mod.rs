@@ -68,10 +68,7 @@ impl Chain {
             .iter()
             .enumerate()
             .map(|(i, hop)| {
-                let group = match hop.name.as_str() {
-                    "" => format!("chain/{}/{i}", config.name),
-                    hop => format!("chain/{}/{hop}", config.name),
-                };
+                let group = group_name(config, i);
                 let before = previous.and_then(|chain| chain.hops.get(i));
                 let is_last = i + 1 == config.hops.len();
                 Hop::build(&format!("{path}: hops[{i}]"), (group, is_last), hop, before)
@@ -86,6 +83,11 @@ impl Chain {
             }
         }
         Ok(Self { config: config.clone(), hops, terms })
+    }
+
+    /// By what the group of a hop is known.
+    pub(crate) fn group_name(&self, hop: usize) -> String {
+        group_name(&self.config, hop)
     }
 
     /// The nodes that are to be probed.
@@ -125,6 +127,13 @@ impl Chain {
     pub fn report(&self, now_ms: u64) -> ChainReport {
         let nodes = self.hops.last().map_or_else(Vec::new, |hop| hop.report(now_ms));
         ChainReport { name: self.config.name.clone(), nodes }
+    }
+}
+
+fn group_name(config: &ChainConfig, hop: usize) -> String {
+    match config.hops.get(hop).map_or("", |hop| hop.name.as_str()) {
+        "" => format!("chain/{}/{hop}", config.name),
+        name => format!("chain/{}/{name}", config.name),
     }
 }
 

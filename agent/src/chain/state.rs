@@ -139,6 +139,11 @@ impl OpenConnection {
         Self { state, tie }
     }
 
+    /// Whether it leads through what this is remembered of.
+    pub(crate) fn is_through(&self, state: &Arc<NodeState>) -> bool {
+        Arc::ptr_eq(&self.state, state)
+    }
+
     /// What ends the connection because its group has left the node, if the group does that.
     pub fn tie(&self) -> Option<&CancellationToken> {
         self.tie.as_ref()

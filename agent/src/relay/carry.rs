@@ -7,11 +7,10 @@
 //! hold bytes.
 
 use super::buffer::Buffer;
-use super::traffic::Traffic;
+use super::traffic::{Counter, Traffic};
 use crate::stream::Stream;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead as _, AsyncWrite as _};
 #[cfg(target_os = "linux")]
@@ -40,8 +39,8 @@ pub(super) async fn carry(
     early: Vec<u8>,
     traffic: Option<&Traffic>,
 ) -> io::Result<()> {
-    let mut up = Direction::new(traffic.map(|traffic| &traffic.up));
-    let mut down = Direction::new(traffic.map(|traffic| &traffic.down));
+    let mut up = Direction::new(traffic.map(Traffic::counter_up));
+    let mut down = Direction::new(traffic.map(Traffic::counter_down));
     if !early.is_empty() {
         up.buffer = Some(Buffer::of(&early));
     }
@@ -86,7 +85,7 @@ enum Spliced {
 
 struct Direction<'a> {
     stage: Stage,
-    counter: Option<&'a AtomicU64>,
+    counter: Option<Counter<'a>>,
     /// Holds bytes whenever it is there between two polls.
     buffer: Option<Buffer>,
     /// How reading ended, while bytes from before are still to be written.
@@ -102,7 +101,7 @@ struct Direction<'a> {
 }
 
 impl<'a> Direction<'a> {
-    fn new(counter: Option<&'a AtomicU64>) -> Self {
+    fn new(counter: Option<Counter<'a>>) -> Self {
         Self {
             stage: Stage::Carrying,
             counter,
@@ -120,7 +119,7 @@ impl<'a> Direction<'a> {
 
     fn count(&self, bytes: usize) {
         if let Some(counter) = self.counter {
-            counter.fetch_add(bytes as u64, Ordering::Relaxed);
+            counter.add(bytes);
         }
     }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::relay::buffer::BUFFER_BYTES;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -36,14 +36,14 @@ async fn carried(splice: Splice, sent: Vec<u8>) -> (Vec<u8>, u64, Way) {
         got
     });
     let (mut from, mut to) = (Stream::Tcp(from), Stream::Tcp(to));
-    let counter = AtomicU64::new(0);
-    let mut direction = Direction::new(Some(&counter));
+    let traffic = Traffic::default();
+    let mut direction = Direction::new(Some(traffic.counter_up()));
     (direction.way, direction.splice) = (Way::Splice, splice);
     std::future::poll_fn(|cx| direction.poll(cx, &mut from, &mut to, false)).await.unwrap();
     let way = std::mem::replace(&mut direction.way, Way::Copy);
     assert!(direction.buffer.is_none() && direction.pipe.is_none_or(|pipe| pipe.held() == 0));
     sending.await.unwrap();
-    (receiving.await.unwrap(), counter.into_inner(), way)
+    (receiving.await.unwrap(), traffic.up(), way)
 }
 
 fn refuse(_: BorrowedFd<'_>, _: BorrowedFd<'_>, _: usize) -> io::Result<usize> {
@@ -148,14 +148,14 @@ async fn a_sender_that_never_pauses_leaves_the_others_their_turn() {
     from.readable().await.unwrap();
     to.writable().await.unwrap();
     let (mut from, mut to) = (Stream::Tcp(from), Stream::Tcp(to));
-    let counter = AtomicU64::new(0);
-    let mut direction = Direction::new(Some(&counter));
+    let traffic = Traffic::default();
+    let mut direction = Direction::new(Some(traffic.counter_up()));
     (direction.way, direction.splice) = (Way::Splice, endless);
     let wakes = Arc::new(Wakes(AtomicUsize::new(0)));
     let waker = Waker::from(wakes.clone());
     for turn in 1..=3 {
         assert!(direction.poll(&mut Context::from_waker(&waker), &mut from, &mut to, false).is_pending());
-        assert_eq!(counter.load(Ordering::SeqCst), (turn * TURN_BYTES) as u64);
+        assert_eq!(traffic.up(), (turn * TURN_BYTES) as u64);
         assert_eq!(wakes.0.load(Ordering::SeqCst), turn, "its next turn comes by itself");
         assert!(direction.pipe.is_none(), "nothing is held meanwhile");
     }
@@ -202,13 +202,13 @@ impl crate::stream::Layer for Endless {
 #[test]
 fn copying_goes_in_turns_too() {
     let (mut from, mut to) = (Stream::Layered(Box::new(Endless)), Stream::Layered(Box::new(Endless)));
-    let counter = AtomicU64::new(0);
-    let mut direction = Direction::new(Some(&counter));
+    let traffic = Traffic::default();
+    let mut direction = Direction::new(Some(traffic.counter_up()));
     let wakes = Arc::new(Wakes(AtomicUsize::new(0)));
     let waker = Waker::from(wakes.clone());
     for turn in 1..=3 {
         assert!(direction.poll(&mut Context::from_waker(&waker), &mut from, &mut to, false).is_pending());
-        assert_eq!(counter.load(Ordering::SeqCst), (turn * TURN_BYTES) as u64);
+        assert_eq!(traffic.up(), (turn * TURN_BYTES) as u64);
         assert_eq!(wakes.0.load(Ordering::SeqCst), turn, "its next turn comes by itself");
         assert!(direction.buffer.is_none(), "nothing is held meanwhile");
     }

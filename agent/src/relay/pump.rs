@@ -4,6 +4,7 @@ use super::carry::carry;
 use super::traffic::Traffic;
 use crate::chain::hash::ClientKey;
 use crate::proxy_protocol::Ends;
+use crate::service::watch::{Watched, WatchedConnection};
 use crate::stream::Stream;
 use std::io;
 use std::net::IpAddr;
@@ -26,6 +27,7 @@ pub struct Client {
     /// Nothing of its payload is read before it is through.
     waits: bool,
     traffic: Option<Arc<Traffic>>,
+    watched: Option<Arc<WatchedConnection>>,
 }
 
 impl Client {
@@ -39,6 +41,7 @@ impl Client {
             ended: false,
             waits: false,
             traffic: None,
+            watched: None,
         }
     }
 
@@ -87,6 +90,22 @@ impl Client {
     /// Counts from now on what this connection carries.
     pub fn count(&mut self, traffic: Arc<Traffic>) {
         self.traffic = Some(traffic);
+    }
+
+    /// Where what it carries is counted.
+    pub fn traffic(&self) -> Option<&Arc<Traffic>> {
+        self.traffic.as_ref()
+    }
+
+    /// Counts from now on for those who watch connections too, and lets them know what comes of this one.
+    pub(crate) fn watched_by(&mut self, watched: &Watched) {
+        self.traffic = Some(watched.connection().traffic.clone());
+        self.watched = Some(watched.connection().clone());
+    }
+
+    /// What those see of it who watch connections.
+    pub(crate) fn watched(&self) -> Option<&Arc<WatchedConnection>> {
+        self.watched.as_ref()
     }
 
     /// Carries payload until both directions have ended; the end of one is passed on while the other goes on. An error

@@ -1,7 +1,8 @@
 //! Groups that are decided for, for those who look at them and choose.
 
 use super::Runtime;
-use crate::chain::group::report::GroupReport;
+use crate::chain::Chain;
+use crate::chain::group::report::{GroupReport, Tried};
 use crate::chain::group::steering::{ChoiceError, Steering};
 use crate::chain::probe::page::Page;
 use std::sync::Arc;
@@ -23,6 +24,39 @@ impl Runtime {
     pub fn groups(&self) -> Vec<GroupReport> {
         let now_ms = self.now_ms();
         self.plane.groups.all().values().map(|group| group.report(now_ms)).collect()
+    }
+
+    /// All groups that are decided for, in the order in which they are configured: those of chains hop after hop, then those
+    /// of services.
+    pub(crate) fn groups_in_order(&self) -> Vec<Arc<Steering>> {
+        let view = self.view.load();
+        let (mut chains, mut services): (Vec<_>, Vec<_>) = {
+            let all = self.plane.registry.all();
+            (all.values().cloned().collect(), view.services.iter().collect())
+        };
+        chains.sort_by_key(|chain| view.places.of_chain(&chain.config.name));
+        services.sort_by_key(|(name, _)| view.places.of_service(name));
+        let steered = chains.iter().flat_map(|chain| chain.steered());
+        let steered = steered.chain(services.iter().flat_map(|(_, service)| service.steered()));
+        // Those of a service that is paused are not decided for.
+        steered.filter_map(|steered| self.plane.groups.get(steered.steering.name())).collect()
+    }
+
+    /// The chain of this name.
+    pub(crate) fn chain(&self, name: &str) -> Option<Arc<Chain>> {
+        self.plane.registry.get(name)
+    }
+
+    /// Tries one member of a group now and changes nothing; see [`Steering::try_one`].
+    pub(crate) async fn try_member(
+        &self,
+        (group, member): (&Steering, usize),
+        (url, status): (Option<&str>, Option<u16>),
+        timeout: Duration,
+    ) -> Result<Tried, TryError> {
+        let file = group.ca_file().filter(|_| url.is_some_and(|url| url.starts_with("https:")));
+        let page = url.map(|url| Page::new(url, status, file)).transpose().map_err(TryError::Url)?;
+        Ok(group.try_one(member, page, timeout, &self.plane).await)
     }
 
     fn group_named(&self, name: &str) -> Option<Arc<Steering>> {

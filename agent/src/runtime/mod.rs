@@ -3,6 +3,7 @@
 mod entry;
 pub mod groups;
 mod owner;
+mod places;
 mod replace;
 pub(crate) mod trial;
 mod validate;
@@ -11,6 +12,7 @@ pub use crate::options::{Deadlines, RuntimeOptions};
 
 use crate::chain::Chain;
 use crate::chain::report::MemberReport;
+use crate::clock::Clock;
 use crate::limit::{LimitKind, Limits};
 use crate::metadata::ConfigError;
 use crate::relay::traffic::Traffic;
@@ -18,6 +20,7 @@ use crate::service::Service;
 use crate::service::plane::Plane;
 use crate::service::report::ServiceReport;
 use crate::service::tally::Tally;
+use crate::service::watch::Watch;
 use arc_swap::ArcSwap;
 use owner::{Order, Owner};
 use shared::gost::{ChainConfig, GostConfig, LimiterConfig, ServiceConfig};
@@ -121,6 +124,7 @@ struct View {
     failed: BTreeMap<String, String>,
     listening: BTreeMap<String, SocketAddr>,
     services: BTreeMap<String, Arc<Service>>,
+    places: places::Places,
 }
 
 impl Runtime {
@@ -196,9 +200,19 @@ impl Runtime {
         &self.plane.tally
     }
 
+    /// Connections one by one.
+    pub fn watch(&self) -> &Arc<Watch> {
+        &self.plane.watch
+    }
+
     /// All limiters.
     pub fn limits(&self) -> &Limits {
         &self.plane.limits
+    }
+
+    /// What the runtime reads time from.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.plane.options.clock
     }
 
     /// Milliseconds on the runtime's clock.

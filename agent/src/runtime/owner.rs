@@ -1,6 +1,7 @@
 //! The one task that changes what runs. Changes come one after another; readers see snapshots.
 
 use super::entry::{Built, Entry, Plan, Socket, State, listen_error};
+use super::places::{Named, Places};
 use super::{ApplyError, Change, View};
 use crate::chain::Chain;
 use crate::chain::group::groups::Deciders;
@@ -37,6 +38,8 @@ pub(super) struct Owner {
     pub(super) invalid_chains: BTreeMap<String, (ChainConfig, String)>,
     pub(super) probes: ProbeTasks,
     pub(super) deciders: Deciders,
+    /// In which order it was configured.
+    places: Places,
 }
 
 impl Owner {
@@ -48,6 +51,7 @@ impl Owner {
             invalid_chains: BTreeMap::new(),
             probes: ProbeTasks::default(),
             deciders: Deciders::default(),
+            places: Places::default(),
         }
     }
 
@@ -61,7 +65,11 @@ impl Owner {
                 () = stop.cancelled() => break,
                 order = orders.recv() => {
                     let Some(Order { change, answer }) = order else { break };
+                    let named = Named::of(&change);
                     let outcome = self.apply(change).await;
+                    if outcome.is_ok() {
+                        self.follow_places(named);
+                    }
                     self.publish();
                     // Whoever asked may have stopped waiting; the change holds all the same.
                     let _ = answer.send(outcome);
@@ -73,6 +81,12 @@ impl Owner {
             }
         }
         stop.cancel();
+    }
+
+    fn follow_places(&mut self, named: Named) {
+        let (registry, invalid, services) = (&self.plane.registry, &self.invalid_chains, &self.services);
+        let has_chain = |name: &str| registry.get(name).is_some() || invalid.contains_key(name);
+        self.places.follow(named, (has_chain, |name: &str| services.contains_key(name)));
     }
 
     async fn apply(&mut self, change: Change) -> Result<(), ApplyError> {
@@ -416,7 +430,8 @@ impl Owner {
             climiters: self.plane.limits.configs(LimitKind::Connections),
             rlimiters: self.plane.limits.configs(LimitKind::Rate),
         };
-        self.view.store(Arc::new(View { config, failed, listening, services }));
+        let places = self.places.clone();
+        self.view.store(Arc::new(View { config, failed, listening, services, places }));
     }
 }
 

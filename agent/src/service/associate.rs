@@ -167,6 +167,7 @@ impl Association<'_> {
                 service: self.service.clone(),
                 options: self.options,
                 target: Some(target.clone()),
+                address: sender.addr,
                 client: if self.by_target { self.client.named(&target.to_string()) } else { self.client },
                 is_client: false,
                 announcement: None,

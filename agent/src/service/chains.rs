@@ -14,6 +14,7 @@ use crate::chain::probe::tasks::{Place, Probed};
 use crate::chain::report::MemberReport;
 use crate::chain::select::{Policy, Selection};
 use crate::chain::state::NodeState;
+use crate::chain::state::OpenConnection;
 use crate::metadata::ConfigError;
 use crate::net::Interface;
 use shared::address::HostPort;
@@ -121,6 +122,13 @@ impl ChainGroup {
     /// The chains, in order.
     pub(super) fn names(&self) -> impl Iterator<Item = &String> {
         self.entries.iter().map(|entry| &entry.name)
+    }
+
+    /// The chain that a connection goes through that holds these open.
+    pub(super) fn taken(&self, open: &[OpenConnection]) -> Option<&str> {
+        let entry =
+            open.iter().find_map(|open| self.entries.iter().find(|entry| open.is_through(&entry.state)))?;
+        Some(&entry.name)
     }
 
     /// The chains that are to be probed for the service of this name.

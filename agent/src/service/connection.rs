@@ -6,6 +6,7 @@ use super::reach::{Goal, Refusal, reach};
 use super::refused::RefusedBy;
 use super::tally::OpenConnection;
 use super::tied::{carried, ties};
+use super::watch::{Cargo, Watched};
 use super::{Forwarder, Handler, Service, Transport, proxying, udp_relay, udp_tunnel};
 use crate::net::within;
 use crate::proxy_protocol::Ends;
@@ -123,11 +124,16 @@ async fn serve_stream(
         client: peer,
         since_ms: plane.options.clock.now_ms(),
     });
+    let watched = plane.watch.show(service, (Cargo::Stream, peer), plane, stop);
+    let stop = watched.as_ref().map_or(stop, Watched::stop);
     let served = async {
         let stream = admitted.limit(stream, plane);
         let mut client = Client::new(stream, peer.ip());
         client.ends = Some(ends);
-        client.count(service.traffic.clone());
+        match &watched {
+            Some(watched) => client.watched_by(watched),
+            None => client.count(service.traffic.clone()),
+        }
         match &service.handler {
             Handler::Forward(forwarder) => forward(service, forwarder, client, plane, stop).await,
             Handler::Relay { auth, request_timeout, forwarder, bind } => {

@@ -44,7 +44,8 @@ pub(super) async fn exchange(
     plane: &Plane,
     stop: &CancellationToken,
 ) -> io::Result<()> {
-    let traffic = &*service.traffic;
+    let traffic = client.traffic().unwrap_or(&service.traffic).clone();
+    let traffic = &*traffic;
     let passed = tokio::select! {
         passed = pass(client.stream(), &mut upstream, &plain, traffic) => passed,
         () = stop.cancelled() => Err(Failure::Cut(io::Error::new(io::ErrorKind::ConnectionAborted, "stopped"))),

@@ -23,6 +23,7 @@ mod tied;
 mod udp;
 mod udp_relay;
 mod udp_tunnel;
+pub mod watch;
 
 use crate::chain::group::Group;
 use crate::chain::probe::Probe;

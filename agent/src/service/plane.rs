@@ -1,6 +1,7 @@
 //! What all connections of a runtime share.
 
 use super::tally::Tally;
+use super::watch::Watch;
 use crate::chain::group::groups::Groups;
 use crate::clock::Clock;
 use crate::limit::Limits;
@@ -42,6 +43,8 @@ pub struct Plane {
     pub(super) sessions: Arc<Semaphore>,
     /// What is counted for whoever looks.
     pub tally: Arc<Tally>,
+    /// Connections one by one, if anybody wants to see them.
+    pub watch: Arc<Watch>,
     /// Client connections refused because no node could be used.
     refused: AtomicU64,
     /// Datagrams for which there was no room.
@@ -65,6 +68,7 @@ impl Plane {
             slots: Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))),
             sessions: Arc::new(Semaphore::new(sessions.min(Semaphore::MAX_PERMITS))),
             tally: Arc::default(),
+            watch: Arc::default(),
             refused: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
         }

@@ -177,14 +177,18 @@ pub(super) struct Reached<W> {
 }
 
 impl Reached<DatagramWay> {
-    /// What ends it because a group has left the member that it is on.
-    pub(super) fn ties(&self) -> Vec<CancellationToken> {
-        let open = match &self.way {
+    /// What it holds open on its way.
+    pub(super) fn open(&self) -> &[OpenConnection] {
+        match &self.way {
             DatagramWay::Framed(through) => through.open.as_slice(),
             DatagramWay::Socket(_) => &[],
-        };
+        }
+    }
+
+    /// What ends it because a group has left the member that it is on.
+    pub(super) fn ties(&self) -> Vec<CancellationToken> {
         let target = self.target.as_ref().and_then(Attempt::tie);
-        open.iter().filter_map(OpenConnection::tie).chain(target).cloned().collect()
+        self.open().iter().filter_map(OpenConnection::tie).chain(target).cloned().collect()
     }
 }
 
@@ -205,6 +209,9 @@ pub(super) async fn reach(
             way.stream.flush().await
         };
         within(plane.options.deadlines.handshake, announce).await.map_err(Refusal::Announce)?;
+    }
+    if let Some(watched) = client.watched() {
+        watched.has_taken(service.taken_way(goal, target.as_ref(), &way.open, plane));
     }
     target.into_iter().for_each(|target| {
         way.open.push(target.open());

@@ -23,6 +23,7 @@ use shared::address::HostPort;
 use std::future::Future;
 use std::hash::Hash;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -56,6 +57,8 @@ pub(super) struct Beginning<D> {
     pub(super) target: Option<HostPort>,
     /// What the hash strategies know the client by.
     pub(super) client: ClientKey,
+    /// Where the client sends from.
+    pub(super) address: SocketAddr,
     /// Whether it is a client of the service by itself, with what limits that has; not only a part of one.
     pub(super) is_client: bool,
     /// A datagram that the target gets before the client's first.
@@ -158,6 +161,12 @@ pub(super) async fn run<K: Hash + Eq + Clone + Send + Sync + 'static, D: Deliver
     let end = match reached {
         Ok(reached) => {
             let ties = reached.ties();
+            if let Some(watched) = listed.watched()
+                && let Some(goal) = goal(beginning)
+            {
+                let target = reached.target.as_ref();
+                watched.has_taken(service.taken_way(goal, target, reached.open(), plane));
+            }
             let carried = carry(listed, beginning, reached, first);
             tokio::select! {
                 biased;
@@ -196,13 +205,17 @@ async fn open<D>(
     plane: &Plane,
 ) -> Result<Reached<DatagramWay>, Refusal> {
     let service = &beginning.service;
-    let goal = match (&beginning.target, service.forwarder()) {
-        (Some(target), _) => Goal::Asked(target),
-        (None, Some(forwarder)) => Goal::Fixed(forwarder),
-        (None, None) => return Err(Refusal::NoTarget),
-    };
+    let Some(goal) = goal(beginning) else { return Err(Refusal::NoTarget) };
     let mut asking = Asking::Datagrams { key: beginning.client, first };
     reach_for_datagrams(service, goal, &mut asking, plane).await
+}
+
+fn goal<D>(beginning: &Beginning<D>) -> Option<Goal<'_>> {
+    match (&beginning.target, beginning.service.forwarder()) {
+        (Some(target), _) => Some(Goal::Asked(target)),
+        (None, Some(forwarder)) => Some(Goal::Fixed(forwarder)),
+        (None, None) => None,
+    }
 }
 
 /// Carries both directions until one of the reasons to end.
@@ -215,7 +228,7 @@ async fn carry<K: Hash + Eq + Clone + Send + Sync + 'static, D: Deliver>(
     let (session, options) = (listed.session(), &beginning.options);
     let clock = &listed.plane().options.clock;
     session.touch(clock.now_ms());
-    let traffic = &*beginning.service.traffic;
+    let traffic = listed.watched().map_or(&*beginning.service.traffic, |watched| &*watched.traffic);
     let _target = target.as_ref().map(Attempt::open);
     let doubt = Doubt(Mutex::new(target));
     let to = Limited { to: &beginning.to, session, dropped: listed.plane(), traffic };

@@ -7,6 +7,7 @@ use super::admission::admit;
 use super::plane::{LogGate, Plane};
 pub(super) use super::session::{Beginning, SessionOptions};
 use super::session::{Session, run};
+use super::watch::{Cargo, Watched, WatchedConnection};
 use crate::datagram::frame;
 use crate::datagram::pump::Deliver;
 use crate::limit::traffic::Direction;
@@ -108,13 +109,15 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Sessions<K> {
             Err(denied) => return self.drop_one(&denied.to_string()),
         };
         let policed = admitted.as_ref().and_then(|admitted| admitted.police(&self.plane));
-        let traffic = beginning.service.traffic.clone();
-        let session = Arc::new(Session::new(beginning.options.inbox, now_ms, policed, traffic));
+        let Beginning { service, address, .. } = &beginning;
+        let watched = self.plane.watch.show(service, (Cargo::Datagrams, *address), &self.plane, &self.stop);
+        let traffic = watched.as_ref().map_or(&service.traffic, |watched| &watched.connection().traffic);
+        let session = Arc::new(Session::new(beginning.options.inbox, now_ms, policed, traffic.clone()));
         if !session.permits(Direction::Input, datagram) {
             return self.drop_one("traffic limit");
         }
         self.table().insert(key.clone(), session.clone());
-        let listed = Listed { sessions: self.clone(), key: key.clone(), session };
+        let listed = Listed { sessions: self.clone(), key: key.clone(), session, watched };
         let mut first = Vec::with_capacity(datagram.len() + 2);
         if let Some(announcement) = &beginning.announcement {
             frame::push(&mut first, announcement);
@@ -156,6 +159,7 @@ pub(super) struct Listed<K: Hash + Eq + Clone + Send + Sync + 'static> {
     sessions: Arc<Sessions<K>>,
     key: K,
     session: Arc<Session>,
+    watched: Option<Watched>,
 }
 
 impl<K: Hash + Eq + Clone + Send + Sync + 'static> Listed<K> {
@@ -169,7 +173,12 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Listed<K> {
 
     /// Ends the session.
     pub(super) fn stop(&self) -> &CancellationToken {
-        &self.sessions.stop
+        self.watched.as_ref().map_or(&self.sessions.stop, Watched::stop)
+    }
+
+    /// What those see of it who watch connections.
+    pub(super) fn watched(&self) -> Option<&WatchedConnection> {
+        Some(self.watched.as_ref()?.connection())
     }
 
     /// Waits for `ttl` of silence, and takes the session out of the table at that moment.

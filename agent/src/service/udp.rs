@@ -124,7 +124,17 @@ fn batch(
             let to = listener.answers(client);
             let key = client.addr.ip().to_canonical().into();
             let announcement = announcement(&service, listener, client);
-            Some(Beginning { service, options, target: None, client: key, is_client: true, announcement, to })
+            let address = client.addr;
+            Some(Beginning {
+                service,
+                options,
+                target: None,
+                client: key,
+                address,
+                is_client: true,
+                announcement,
+                to,
+            })
         });
     }
     Ok(())

@@ -44,7 +44,10 @@ pub(super) async fn serve(
     };
     within(plane.options.deadlines.handshake, answer(client.stream(), Status::Ok)).await?;
     let ties = reached.ties();
-    let traffic = &service.traffic;
+    if let Some(watched) = client.watched() {
+        watched.has_taken(service.taken_way(goal, reached.target.as_ref(), reached.open(), plane));
+    }
+    let traffic = &client.traffic().unwrap_or(&service.traffic).clone();
     let _target = reached.target.as_ref().map(Attempt::open);
     match reached.way {
         // Frames on both sides: nothing has to be understood.

@@ -14,7 +14,7 @@ use crate::relay::wire::response_with_address;
 use shared::address::HostPort;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWriteExt as _};
@@ -48,6 +48,7 @@ pub(super) async fn serve(
     })
     .await?;
     let key = client.key;
+    let address = client.ends.map_or(SocketAddr::new(key.ip(), 0), |ends| ends.source);
     let (stream, early) = client.into_parts();
     give_up_after(&stream, STILL);
     let (mut from_client, mut to_client) = tokio::io::split(stream);
@@ -59,6 +60,7 @@ pub(super) async fn serve(
         options: OPTIONS,
         target: Some(target.clone()),
         client: key,
+        address,
         // Its connection is.
         is_client: false,
         announcement: None,

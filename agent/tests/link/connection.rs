@@ -293,6 +293,7 @@ async fn a_panel_behind_tls_must_show_a_trusted_certificate() {
         link: options,
         allow_commands: false,
         api: None,
+        clash: None,
     };
     let error = agent::daemon::run(options, Default::default()).await.unwrap_err();
     assert!(error.to_string().contains("ca.pem"), "{error}");

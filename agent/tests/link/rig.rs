@@ -46,7 +46,13 @@ impl Agent {
     pub(crate) fn start_with(link: LinkOptions, state: &Path) -> Self {
         let stop = CancellationToken::new();
         let task = tokio::spawn(run(
-            DaemonOptions { state_dir: state.to_owned(), link, allow_commands: false, api: None },
+            DaemonOptions {
+                state_dir: state.to_owned(),
+                link,
+                allow_commands: false,
+                api: None,
+                clash: None,
+            },
             stop.clone(),
         ));
         Self { stop, task }

@@ -80,6 +80,7 @@ async fn one_state_folder_belongs_to_one_agent() {
         link,
         allow_commands: false,
         api: None,
+        clash: None,
     };
     let error = agent::daemon::run(options, Default::default()).await.unwrap_err();
     assert!(error.to_string().contains("another running agent"), "{error}");

@@ -3,8 +3,9 @@
 use super::steering::{Steering, measure};
 use crate::chain::marks::FailRule;
 use crate::chain::probe::check::Finding;
+use crate::chain::probe::glance::glance;
 use crate::chain::probe::page::Page;
-use crate::chain::probe::tasks::{Probed, find};
+use crate::chain::probe::tasks::{Place, Probed};
 use crate::chain::probe::{Kind, Probe};
 use crate::service::plane::Plane;
 use futures_util::StreamExt as _;
@@ -55,6 +56,17 @@ pub struct MemberReport {
     pub age_ms: Option<u64>,
     /// Failures in a row.
     pub failures: u32,
+}
+
+/// What came of trying a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tried {
+    /// It works; how long it took.
+    Works(Duration),
+    /// It was not done in time.
+    TimedOut,
+    /// It does not work, or something on the way to it does not.
+    Fails(String),
 }
 
 impl Steering {
@@ -115,7 +127,7 @@ impl Steering {
             async move {
                 let Some(place) = place else { return (name, Err("it is gone".to_owned())) };
                 let probed = Probed { state, probe, rule: FailRule::DEFAULT, name: name.clone(), place };
-                let outcome = match find(&probed, &plane).await {
+                let outcome = match glance(&probed, &plane).await {
                     Finding::Works(took) => Ok(took.as_secs_f64() * 1000.0),
                     Finding::Fails(error, _) | Finding::Nothing(error) => Err(error),
                 };
@@ -124,6 +136,41 @@ impl Steering {
         };
         let tries: Vec<_> = self.members().iter().enumerate().map(tried).collect();
         futures_util::stream::iter(tries).buffered(AT_ONCE).collect().await
+    }
+
+    /// Tries one member now, whatever is known, and changes nothing. `page`: what to fetch instead of what the group's own
+    /// tests do. A target is no way to a page, so it is tested as its group does that.
+    pub(crate) async fn try_one(
+        &self,
+        member: usize,
+        page: Option<Page>,
+        timeout: Duration,
+        plane: &Arc<Plane>,
+    ) -> Tried {
+        let Some(place) = self.place(member) else { return Tried::Fails("it is gone".to_owned()) };
+        let kind = match (&place, self.probe_of(&place), page) {
+            (Place::Target { .. }, Some(probe), _) => probe.kind.clone(),
+            (Place::Target { .. }, None, _) => Kind::Tcp { target: None },
+            (_, _, Some(page)) => Kind::Page(page),
+            (_, Some(probe), None) => probe.kind.clone(),
+            (_, None, None) => match Page::new(DEFAULT_URL, None, None) {
+                Ok(page) => Kind::Page(page),
+                Err(error) => return Tried::Fails(error),
+            },
+        };
+        let probe = Arc::new(Probe { kind, interval: timeout, timeout });
+        let (state, name) = (self.state(member).clone(), self.members()[member].clone());
+        let probed = Probed { state, probe, rule: FailRule::DEFAULT, name, place };
+        let began = plane.options.clock.instant();
+        match tokio::time::timeout(timeout, glance(&probed, plane)).await {
+            Ok(Finding::Works(took)) => Tried::Works(took),
+            Ok(Finding::Fails(error, _) | Finding::Nothing(error)) => {
+                // Whatever stage it was in.
+                let took = plane.options.clock.instant().saturating_duration_since(began);
+                if took >= timeout { Tried::TimedOut } else { Tried::Fails(error) }
+            }
+            Err(_) => Tried::TimedOut,
+        }
     }
 
     /// The authority of its own tests, for a page that a person names.

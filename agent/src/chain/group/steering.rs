@@ -141,6 +141,16 @@ impl Steering {
         &self.spec.policy
     }
 
+    /// What the group itself fetches, where its tests fetch something.
+    pub(crate) fn url(&self) -> Option<&str> {
+        Some(&measure(&self.spec.policy)?.url)
+    }
+
+    /// Whether the member of this place carries datagrams.
+    pub(crate) fn carries_datagrams(&self, member: usize) -> bool {
+        self.leaves.get(member).is_some_and(|leaf| leaf.udp)
+    }
+
     /// The names of its members, in order.
     pub fn members(&self) -> &[String] {
         &self.spec.members
@@ -168,7 +178,7 @@ impl Steering {
         }
     }
 
-    pub(super) fn place(&self, member: usize) -> Option<Place> {
+    pub(crate) fn place(&self, member: usize) -> Option<Place> {
         self.places.load().get(member).cloned()
     }
 

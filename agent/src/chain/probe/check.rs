@@ -1,13 +1,13 @@
 //! One probe of one node.
 
 use super::{Kind, Probe, command, http};
-use crate::chain::Chain;
 use crate::chain::connector::Asked;
 use crate::chain::dial::{Budget, Patience, approach};
 use crate::chain::fault::AskError;
 use crate::chain::marks::Health;
 use crate::chain::node::Node;
 use crate::chain::sessions::Sharing;
+use crate::chain::{Chain, Hop};
 use crate::net::within;
 use crate::options::RuntimeOptions;
 use crate::stream::Stream;
@@ -52,7 +52,18 @@ pub(super) async fn node(
     if let Kind::Command(command) = &probe.kind {
         return by_command(command, probe, options).await;
     }
-    let (target, will_speak) = (probe.kind.target(), probe.kind.will_speak());
+    through_node(chain, (hop, index), (probe.kind.target(), probe), options).await
+}
+
+/// Connects to the target, if there is one, through the node at (`hop`, `index`) of a chain, and asks there for what the
+/// probe names.
+pub(super) async fn through_node(
+    chain: &Chain,
+    (hop, index): (usize, usize),
+    (target, probe): (Option<&HostPort>, &Probe),
+    options: &RuntimeOptions,
+) -> Finding {
+    let will_speak = probe.kind.will_speak();
     let Some(mut path) = way_to(chain, hop, options.clock.now_ms()) else {
         return Finding::Nothing("an earlier hop has no nodes".to_owned());
     };
@@ -83,16 +94,16 @@ pub(super) async fn node(
         Ok(None) => return Finding::Works(handshake),
         Err(error) => return Finding::Fails(error.to_string(), took()),
     };
-    Finding::of(speak(stream, probe, &budget).await, took())
+    Finding::of(speak(stream, probe, budget.left()).await, took())
 }
 
 /// Asks for the page, if that is what the probe does.
-pub(super) async fn speak(mut stream: Stream, probe: &Probe, budget: &Budget) -> Result<(), String> {
+pub(super) async fn speak(mut stream: Stream, probe: &Probe, left: Duration) -> Result<(), String> {
     if let Kind::Page(page) = &probe.kind {
-        return page.fetch(stream, budget.left()).await;
+        return page.fetch(stream, left).await;
     }
     let Kind::Http { request, status: expected, .. } = &probe.kind else { return Ok(()) };
-    match within(budget.left(), http::status(&mut stream, request)).await {
+    match within(left, http::status(&mut stream, request)).await {
         Ok(status) if status == *expected => Ok(()),
         Ok(status) => Err(format!("status {status} instead of {expected}")),
         Err(error) => Err(error.to_string()),
@@ -130,16 +141,15 @@ async fn ask(
     }
 }
 
-/// One node of each hop before `hop`: the one that was decided, or the first that is not left out, else the first. `None` if a hop has none.
+/// One node of each hop before `hop`. `None` if a hop has none.
 fn way_to(chain: &Chain, hop: usize, now_ms: u64) -> Option<Vec<&Node>> {
-    chain.hops[..hop]
-        .iter()
-        .map(|hop| {
-            if let Some(chosen) = hop.group.decided() {
-                return hop.nodes.get(chosen);
-            }
-            let usable = |i: &usize| hop.group.state(*i).health(now_ms, hop.group.rule(*i)) == Health::Clear;
-            hop.nodes.get((0..hop.nodes.len()).find(usable).unwrap_or(0))
-        })
-        .collect()
+    chain.hops[..hop].iter().map(|hop| hop.nodes.get(in_use(hop, now_ms)?)).collect()
+}
+
+/// The node of a hop that was decided, or the first that is not left out, else the first. `None` if it has none.
+pub(super) fn in_use(hop: &Hop, now_ms: u64) -> Option<usize> {
+    let usable = |i: &usize| hop.group.state(*i).health(now_ms, hop.group.rule(*i)) == Health::Clear;
+    let first = || (0..hop.nodes.len()).find(usable).unwrap_or(0);
+    let node = hop.group.decided().unwrap_or_else(first);
+    (node < hop.nodes.len()).then_some(node)
 }

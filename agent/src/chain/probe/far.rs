@@ -21,7 +21,7 @@ pub(super) async fn through_chain(name: &str, probe: &Probe, plane: &Plane) -> F
     let mut budget = Budget::new(&plane.options, probe.timeout, 0);
     match dial(name, target, None, probe, (plane, &mut budget)).await {
         Ok(stream) => {
-            let outcome = speak(stream, probe, &budget).await;
+            let outcome = speak(stream, probe, budget.left()).await;
             Finding::of(outcome, took())
         }
         Err(failure) => Finding::Fails(failure.to_string(), took()),
@@ -42,7 +42,7 @@ pub(super) async fn target(
     if chains.is_empty() {
         let deadline = plane.options.deadlines.connect.min(budget.left());
         let outcome = match crate::net::connect(target, interface, deadline).await {
-            Ok(tcp) => speak(Stream::Tcp(tcp), probe, &budget).await,
+            Ok(tcp) => speak(Stream::Tcp(tcp), probe, budget.left()).await,
             Err(error) => Err(error.to_string()),
         };
         return Finding::of(outcome, took());
@@ -51,7 +51,7 @@ pub(super) async fn target(
     for name in chains {
         match dial(name, target, interface, probe, (plane, &mut budget)).await {
             Ok(stream) => {
-                let outcome = speak(stream, probe, &budget).await;
+                let outcome = speak(stream, probe, budget.left()).await;
                 return Finding::of(outcome, took());
             }
             Err(failure @ ChainFailure::Target(_)) => blamed = Some(failure.to_string()),

@@ -3,6 +3,7 @@
 pub(crate) mod check;
 mod command;
 mod far;
+pub(crate) mod glance;
 mod http;
 pub mod page;
 pub mod tasks;
