@@ -10,6 +10,7 @@ use crate::stream::Stream;
 use shared::address::HostPort;
 use shared::gost::{Auth, ConnectorConfig};
 use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
 
 /// Credentials have a length byte on the wire.
 const LONGEST_CREDENTIAL: usize = 255;
@@ -145,7 +146,15 @@ impl Connector {
                 unanswered.answer().await?;
                 Ok(Asked::Answered(unanswered.into_answered()))
             }
-            _ => Err(AskError::NoDatagrams),
+            Self::Socks5 { auth, .. } => {
+                let mut stream = stream;
+                socks5::client::tunnel(&mut stream, auth.as_ref()).await.map_err(AskError::of_tunnel)?;
+                let mut tunnel = socks5::tunnel::Tunnel::new(stream, target);
+                tunnel.write_all(first).await?;
+                tunnel.flush().await?;
+                Ok(Asked::Answered(Stream::Layered(Box::new(tunnel))))
+            }
+            Self::Forward | Self::Http { .. } => Err(AskError::NoDatagrams),
         }
     }
 }

@@ -428,7 +428,9 @@ async fn ask_last(
         AskError::Target(fault) => Cause::Target(fault),
         AskError::Node(error, kind) => Cause::Node { error, kind, everywhere: true },
         // Not held against the node, which does what it shall for connections.
-        error @ AskError::NoDatagrams => Cause::Hurried { error: error.to_string(), kind: error.kind() },
+        error @ (AskError::NoDatagrams | AskError::DatagramsDenied(_)) => {
+            Cause::Hurried { error: error.to_string(), kind: error.kind() }
+        }
         other => match blame(hurried, &node.config.connector.kind, &other) {
             Cause::Node { error, kind, .. } => Cause::Node { error, kind, everywhere: true },
             cause @ (Cause::Hurried { .. } | Cause::Target(_) | Cause::ClientGone) => cause,

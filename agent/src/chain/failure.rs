@@ -12,7 +12,7 @@
 //! | `answer_timeout` | it did not answer in time |
 //! | `lost` | the connection to it was lost before it had answered |
 //! | `target_forbidden`, `target_timeout`, `target_refused`, `target_unreachable`, `target_network_unreachable` | it answered that it is the target |
-//! | `no_datagrams` | what is spoken to it knows no datagrams |
+//! | `no_datagrams` | it carries no datagrams, or what is spoken to it knows none; not held against it |
 //! | `out_of_time` | there was too little time left to try it properly |
 //! | `no_nodes` | a chain without nodes |
 

@@ -144,18 +144,33 @@ pub enum AskError {
     /// What is spoken to it knows connections only.
     #[error("its connector carries no datagrams")]
     NoDatagrams,
+    /// It carries connections only.
+    #[error("it carries no datagrams: {0}")]
+    DatagramsDenied(Reply),
     /// The connection to it failed, or it did not answer in time.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl AskError {
+    /// Why a SOCKS5 server gave no way for datagrams. It was asked for no target yet, so it speaks of itself, and says no
+    /// to all of them: GOST's with "not allowed" unless it is configured to, others do not know the command.
+    pub(super) fn of_tunnel(error: SocksError) -> Self {
+        match error {
+            SocksError::Denied(reply @ (Reply::NotAllowed | Reply::CommandNotSupported)) => {
+                Self::DatagramsDenied(reply)
+            }
+            SocksError::Denied(reply) => Self::Node(error.to_string(), of_reply(reply)),
+            other => other.into(),
+        }
+    }
+
     /// The word by which it is counted.
     pub fn kind(&self) -> FailureKind {
         match self {
             Self::Target(fault) => (*fault).into(),
             Self::Node(_, kind) => *kind,
-            Self::NoDatagrams => FailureKind::NoDatagrams,
+            Self::NoDatagrams | Self::DatagramsDenied(_) => FailureKind::NoDatagrams,
             Self::Io(error) => FailureKind::of_answer(error),
         }
     }

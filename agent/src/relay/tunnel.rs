@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 const FRAG: u8 = 0xff;
 /// RSV, FRAG, and the longest address: a name of 255 bytes.
 const LONGEST_HEAD: usize = 3 + 1 + 1 + 255 + 2;
-/// The longest frame, read into one buffer.
-const LONGEST_FRAME: usize = LONGEST_HEAD + 65_535;
+/// What is read at once while no larger frame is on its way; a TLS record holds as much.
+const READ_BYTES: usize = 16 * 1024;
 
 /// What comes before the datagrams of one source.
 #[derive(Clone, Copy, Debug)]
@@ -96,13 +96,21 @@ impl TunnelReader {
         Ok(self.last.as_ref().map(|(_, target)| (target, payload)))
     }
 
-    /// Waits for more bytes; false when the stream has ended. To be called when there is nothing to take. Cancelling
-    /// loses nothing.
+    /// Waits for more bytes; false when the stream has ended. To be called when there is nothing to take. A stream that
+    /// ends in the middle of a frame is an error ([`io::ErrorKind::UnexpectedEof`]). Cancelling loses nothing.
     pub async fn fill(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> io::Result<bool> {
         self.bytes.drain(..self.start);
         self.start = 0;
-        self.bytes.reserve_exact(LONGEST_FRAME.saturating_sub(self.bytes.len()));
-        Ok(stream.read_buf(&mut self.bytes).await? > 0)
+        let wanted = match self.bytes.first_chunk() {
+            Some(len) => (LONGEST_HEAD + usize::from(u16::from_be_bytes(*len))).max(READ_BYTES),
+            None => READ_BYTES,
+        };
+        self.bytes.reserve_exact(wanted.saturating_sub(self.bytes.len()));
+        let read = stream.read_buf(&mut self.bytes).await?;
+        if read == 0 && !self.bytes.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "ended within a datagram"));
+        }
+        Ok(read > 0)
     }
 }
 

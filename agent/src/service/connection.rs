@@ -12,12 +12,13 @@ use crate::net::within;
 use crate::proxy_protocol::Ends;
 use crate::relay::pump::Client;
 use crate::relay::server::{RequestError, answer, authorized, read_request};
-use crate::relay::wire::{Command, Status, response};
+use crate::relay::wire::{Command, Status, response, response_with_address};
 use crate::stream::Stream;
 use crate::tasks::Tasks;
 use crate::transport::acceptor::Accepted;
 use crate::transport::smux;
 use arc_swap::ArcSwap;
+use shared::address::HostPort;
 use shared::gost::Auth;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -203,7 +204,12 @@ async fn relay(
     }
     if request.udp && request.command == Command::Bind && forwarder.is_none() {
         return match bind {
-            true => udp_tunnel::serve(service, client, plane, stop).await,
+            true => {
+                let source = udp_tunnel::source(&client);
+                let answer = response_with_address(&HostPort::new(source.ip().to_string(), source.port()));
+                let how = (&*answer, udp_tunnel::OPTIONS, false);
+                udp_tunnel::serve(service, how, client, plane, stop).await
+            }
             false => {
                 refuse(RefusedBy::Unsupported, "associations of datagrams need `bind`");
                 part(client, Status::Forbidden, plane).await

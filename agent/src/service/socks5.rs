@@ -10,10 +10,11 @@ use super::reach::{Goal, reach};
 use super::refused::RefusedBy;
 use super::sessions::SessionOptions;
 use super::tied::{carried, ties};
+use super::udp_tunnel;
 use crate::chain::fault::TargetFault;
 use crate::net::within;
 use crate::proxy::socks5::server::{RequestError, accept, answer};
-use crate::proxy::socks5::wire::{Command, Reply, encode_reply};
+use crate::proxy::socks5::wire::{Command, Reply, encode_reply, encode_reply_with};
 use crate::relay::pump::Client;
 use shared::gost::Auth;
 use std::io;
@@ -66,17 +67,26 @@ pub(super) async fn serve(
     };
     let target = match (request.command, request.target) {
         (Command::Connect, Some(target)) => target,
-        (Command::Associate, _) if let Some(options) = handler.datagrams => {
+        (command @ (Command::Associate | Command::Tunnel), asked_for)
+            // A tunnel with an address would listen there.
+            if let Some(options) = handler.datagrams
+                && (command == Command::Associate || asked_for.is_none()) =>
+        {
             let user = handler.auth.as_ref().map(|auth| client.key.named(&auth.username));
             let by_target = service.hash_by_target && user.is_none();
             client.key = user.unwrap_or(client.key);
-            return associate::serve(service, (options, by_target), client, plane, stop).await;
+            if command == Command::Associate {
+                return associate::serve(service, (options, by_target), client, plane, stop).await;
+            }
+            let answer = encode_reply_with(udp_tunnel::source(&client));
+            let how = (&*answer, options, by_target);
+            return Box::pin(udp_tunnel::serve(service, how, client, plane, stop)).await;
         }
         (Command::Connect, None) => {
             refuse(RefusedBy::Request, &"the request names no target");
             return part(client, &encode_reply(Reply::GeneralFailure), plane).await;
         }
-        (command @ (Command::Bind | Command::Associate | Command::Other(_)), _) => {
+        (command @ (Command::Bind | Command::Associate | Command::Tunnel | Command::Other(_)), _) => {
             refuse(RefusedBy::Unsupported, &format!("asked for {command:?}"));
             return part(client, &encode_reply(Reply::CommandNotSupported), plane).await;
         }

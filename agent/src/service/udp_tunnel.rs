@@ -1,5 +1,5 @@
-//! A relay client's association: datagrams of many targets on its connection. GOST asks for one when its own SOCKS5
-//! clients want UDP through a chain.
+//! An association of a relay client or a SOCKS5 client: datagrams of many targets on its connection. GOST asks a relay for
+//! one when its own SOCKS5 clients want UDP through a chain, and a SOCKS5 proxy for all that shall be UDP.
 
 use super::Service;
 use super::plane::Plane;
@@ -10,7 +10,6 @@ use crate::datagram::socket::give_up_after;
 use crate::net::within;
 use crate::relay::pump::Client;
 use crate::relay::tunnel::{Head, TunnelReader};
-use crate::relay::wire::response_with_address;
 use shared::address::HostPort;
 use std::future::Future;
 use std::io;
@@ -20,8 +19,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 
-/// One association's flows.
-const OPTIONS: SessionOptions = SessionOptions {
+/// The flows of a relay client.
+pub(super) const OPTIONS: SessionOptions = SessionOptions {
     // What NATs are asked to allow at least when they see no end (RFC 4787: two minutes).
     ttl: Duration::from_secs(120),
     one_answer: false,
@@ -32,18 +31,23 @@ const OPTIONS: SessionOptions = SessionOptions {
 /// What waits for the client, of all flows together.
 const ANSWERS: InboxLimits = InboxLimits { datagrams: 4096, bytes: 1024 * 1024 };
 
+/// From where an association's datagrams are sent, for the answer. There is no one port, so none is named.
+pub(super) fn source(client: &Client) -> SocketAddr {
+    let ip = client.ends.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ends| ends.destination.ip());
+    SocketAddr::new(ip.to_canonical(), 0)
+}
+
 /// Serves an association until the client ends its connection. Each target is a flow of its own, with its own way.
+/// `answer` is what the client is told first; by `by_target` the hash strategies know it by its targets.
 pub(super) async fn serve(
     service: &Arc<Service>,
+    (answer, options, by_target): (&[u8], SessionOptions, bool),
     mut client: Client,
     plane: &Arc<Plane>,
     stop: &CancellationToken,
 ) -> io::Result<()> {
-    // There is no one port from which everything is sent, so none is named.
-    let local = client.ends.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ends| ends.destination.ip());
-    let answer = response_with_address(&HostPort { host: local.to_canonical().to_string(), port: 0 });
     within(plane.options.deadlines.handshake, async {
-        client.stream().write_all(&answer).await?;
+        client.stream().write_all(answer).await?;
         client.stream().flush().await
     })
     .await?;
@@ -57,9 +61,9 @@ pub(super) async fn serve(
     let answers = Arc::new(Inbox::new(ANSWERS));
     let begin = |target: &HostPort| Beginning {
         service: service.clone(),
-        options: OPTIONS,
+        options,
         target: Some(target.clone()),
-        client: key,
+        client: if by_target { key.named(&target.to_string()) } else { key },
         address,
         // Its connection is.
         is_client: false,

@@ -35,6 +35,7 @@ mod reload;
 mod rig;
 mod services;
 mod socks5;
+mod socks5_tunnel;
 mod socks5_udp;
 mod swap;
 mod transports;

@@ -1,10 +1,13 @@
-//! Datagrams on a stream: frames with a length, and frames with an address.
+//! Datagrams on a stream: frames with a length, frames with an address, and those of the first kind carried by the second.
 
 use crate::Target;
+use crate::script::{Script, Then};
 use agent::datagram::frame::{self, FrameReader};
+use agent::proxy::socks5::tunnel::Tunnel;
 use agent::relay::tunnel::{Head, TunnelReader};
 use futures_util::FutureExt as _;
 use shared::address::HostPort;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 pub(crate) const TARGET: Target = Target {
     name: "datagrams",
@@ -21,6 +24,8 @@ pub(crate) const TARGET: Target = Target {
 fn fuzz(bytes: &[u8]) {
     with_length(bytes);
     with_address(bytes);
+    through_a_tunnel(bytes);
+    out_of_a_tunnel(bytes);
 }
 
 fn with_length(bytes: &[u8]) {
@@ -83,4 +88,31 @@ fn with_address(bytes: &[u8]) {
     }
     assert_eq!(still_sound, sound);
     assert_eq!(cut, whole);
+}
+
+/// Frames that are written go out with addresses before them.
+fn through_a_tunnel(bytes: &[u8]) {
+    let target = HostPort::new("a.example", 53);
+    let (server, heard) = Script::new(b"", 1, Then::Silence).connection();
+    let mut tunnel = Tunnel::new(server, &target);
+    for piece in bytes.chunks(7) {
+        assert!(matches!(tunnel.write_all(piece).now_or_never(), Some(Ok(()))));
+    }
+    assert!(matches!(tunnel.shutdown().now_or_never(), Some(Ok(()))));
+    let mut reader = TunnelReader::new(heard.bytes());
+    for datagram in frame::all(bytes).filter(|datagram| !datagram.is_empty()) {
+        assert_eq!(reader.take(), Ok(Some((&target, datagram))));
+    }
+    assert_eq!(reader.take(), Ok(None));
+}
+
+/// Whatever a server sends, whole frames come out, and no more than came in.
+fn out_of_a_tunnel(bytes: &[u8]) {
+    let (server, _) = Script::new(bytes, 5, Then::End).connection();
+    let mut tunnel = Tunnel::new(server, &HostPort::new("a.example", 53));
+    let mut frames = Vec::new();
+    let ended = tunnel.read_to_end(&mut frames).now_or_never();
+    assert!(ended.is_some(), "waits after the end");
+    assert_eq!(frame::all(&frames).map(|datagram| datagram.len() + 2).sum::<usize>(), frames.len());
+    assert!(frames.len() <= bytes.len());
 }

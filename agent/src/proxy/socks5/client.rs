@@ -3,7 +3,7 @@
 use super::server::{read, send};
 use super::wire::{
     LOGIN_VERSION, NO_AUTH, NO_METHOD, PASSWORD, Reply, VERSION, WireError, encode_connect, encode_greeting,
-    encode_login, reply,
+    encode_login, encode_tunnel, reply,
 };
 use crate::stream::Stream;
 use shared::address::HostPort;
@@ -39,6 +39,19 @@ pub enum ClientError {
 
 /// Asks a server for a connection to `target`; reads its reply and nothing beyond. The caller sets the deadline.
 pub async fn connect(stream: &mut Stream, target: &HostPort, auth: Option<&Auth>) -> Result<(), ClientError> {
+    greet(stream, auth).await?;
+    ask(stream, &encode_connect(target)).await
+}
+
+/// Asks a server to carry datagrams on the connection, as GOST's do; reads its reply and nothing beyond. The caller sets
+/// the deadline.
+pub async fn tunnel(stream: &mut Stream, auth: Option<&Auth>) -> Result<(), ClientError> {
+    greet(stream, auth).await?;
+    ask(stream, &encode_tunnel()).await
+}
+
+/// Greets, and logs in if the server wants that.
+async fn greet(stream: &mut Stream, auth: Option<&Auth>) -> Result<(), ClientError> {
     send(stream, &encode_greeting(auth)).await?;
     let mut choice = [0; 2];
     stream.read_exact(&mut choice).await?;
@@ -58,7 +71,12 @@ pub async fn connect(stream: &mut Stream, target: &HostPort, auth: Option<&Auth>
         ([VERSION, other], _) => return Err(ClientError::Method(other)),
         ([other, _], _) => return Err(WireError::Version(other).into()),
     }
-    send(stream, &encode_connect(target)).await?;
+    Ok(())
+}
+
+/// Sends a request and reads the reply.
+async fn ask(stream: &mut Stream, request: &[u8]) -> Result<(), ClientError> {
+    send(stream, request).await?;
     match read::<_, ClientError>(stream, None, reply).await? {
         (Reply::Succeeded, _) => Ok(()),
         (denied, _) => Err(ClientError::Denied(denied)),

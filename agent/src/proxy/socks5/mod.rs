@@ -2,4 +2,5 @@
 
 pub mod client;
 pub mod server;
+pub mod tunnel;
 pub mod wire;

@@ -24,6 +24,9 @@ pub const NO_METHOD: u8 = 0xff;
 /// Version of the exchange of user name and password.
 pub const LOGIN_VERSION: u8 = 1;
 
+/// GOST's command for datagrams on the connection itself.
+const COMMAND_TUNNEL: u8 = 0xf3;
+
 const ATYP_V4: u8 = 0x01;
 const ATYP_DOMAIN: u8 = 0x03;
 const ATYP_V6: u8 = 0x04;
@@ -60,6 +63,8 @@ pub enum Command {
     Bind,
     /// Carry datagrams.
     Associate,
+    /// GOST's own: carry datagrams on this connection.
+    Tunnel,
     /// Something from the future.
     Other(u8),
 }
@@ -186,6 +191,7 @@ pub fn request(bytes: &[u8]) -> Result<Parsed<Request>, WireError> {
                 1 => Command::Connect,
                 2 => Command::Bind,
                 3 => Command::Associate,
+                COMMAND_TUNNEL => Command::Tunnel,
                 other => Command::Other(other),
             };
             Ok(Parsed::Done(Request { command, target }))
@@ -238,6 +244,14 @@ pub fn encode_login(auth: &Auth) -> Vec<u8> {
 pub fn encode_connect(target: &HostPort) -> Vec<u8> {
     let mut out = vec![VERSION, 1, 0];
     push_address(&mut out, &target.host, target.port);
+    out
+}
+
+/// Encodes a request to carry datagrams on the connection. Each will say where it shall go, so no target is named; a port
+/// would be one to listen on.
+pub fn encode_tunnel() -> Vec<u8> {
+    let mut out = vec![VERSION, COMMAND_TUNNEL, 0];
+    push_address(&mut out, "0.0.0.0", 0);
     out
 }
 

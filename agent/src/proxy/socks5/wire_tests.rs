@@ -59,7 +59,7 @@ fn logins() {
 
 #[test]
 fn requests() {
-    let cases: [(&[u8], Command, Option<HostPort>); 8] = [
+    let cases: [(&[u8], Command, Option<HostPort>); 9] = [
         (b"\x05\x01\x00\x01\x7f\x00\x00\x01\x1f\x90", Command::Connect, target("127.0.0.1:8080")),
         (b"\x05\x01\x00\x03\x0bexample.com\x01\xbb", Command::Connect, target("example.com:443")),
         (
@@ -70,13 +70,16 @@ fn requests() {
         (b"\x05\x02\x00\x01\x01\x01\x01\x01\x00\x35", Command::Bind, target("1.1.1.1:53")),
         (b"\x05\x03\x00\x01\x00\x00\x00\x00\x00\x00", Command::Associate, None),
         (b"\x05\x03\x00\x03\x00\x00\x35", Command::Associate, None),
-        (b"\x05\xf3\x00\x01\x01\x01\x01\x01\x00\x35", Command::Other(0xf3), target("1.1.1.1:53")),
+        (b"\x05\xf3\x00\x01\x01\x01\x01\x01\x00\x35", Command::Tunnel, target("1.1.1.1:53")),
+        (b"\x05\xf2\x00\x01\x01\x01\x01\x01\x00\x35", Command::Other(0xf2), target("1.1.1.1:53")),
         // Some clients put something into the reserved byte, and an address into a name.
         (b"\x05\x01\x07\x03\x077.7.7.7\x00\x50", Command::Connect, target("7.7.7.7:80")),
     ];
     for (message, command, target) in cases {
         assert_eq!(read(message, request), Ok(Request { command, target }), "{message:?}");
     }
+    let tunnel = Request { command: Command::Tunnel, target: None };
+    assert_eq!(read(&encode_tunnel(), request), Ok(tunnel));
     for text in ["127.0.0.1:8080", "example.com:443", "[2001:db8::1]:443"] {
         let expected = Request { command: Command::Connect, target: target(text) };
         assert_eq!(read(&encode_connect(&HostPort::parse(text).unwrap()), request), Ok(expected));
