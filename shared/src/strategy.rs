@@ -1,12 +1,13 @@
 //! Strategies: how a group chooses one of its nodes for the next connection.
 
+use crate::policy::{self, Policy};
 use serde::{Deserialize, Serialize};
 
 /// How a group chooses one of its nodes.
 ///
 /// Written as text everywhere (database, API, page). A text that this version does not know is kept as
 /// [`Strategy::Other`], so that reading and writing back never changes it; validation refuses it where it is new.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Strategy {
     /// 主备: the first usable node in order.
@@ -19,8 +20,29 @@ pub enum Strategy {
     Hash,
     /// 最优: the panel measures the exits and puts the best one first; rendered as [`Strategy::Fifo`].
     Best,
+    /// Any other policy, with its options.
+    Policy(Box<Written>),
     /// A text this version does not know.
     Other(String),
+}
+
+/// A policy and the text in which somebody wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    text: String,
+    policy: Policy,
+}
+
+impl Written {
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What it means.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
 }
 
 /// A group's place in a tunnel; decides which strategies it may have.
@@ -35,7 +57,7 @@ pub enum Place {
 }
 
 impl Strategy {
-    /// The strategies this version offers, in the order in which the page lists them.
+    /// The strategies without options, in the order in which the page lists them.
     pub const KNOWN: [Strategy; 5] =
         [Strategy::Fifo, Strategy::Round, Strategy::Rand, Strategy::Best, Strategy::Hash];
 
@@ -47,6 +69,7 @@ impl Strategy {
             Strategy::Rand => "rand",
             Strategy::Hash => "hash",
             Strategy::Best => "best",
+            Strategy::Policy(written) => &written.text,
             Strategy::Other(text) => text,
         }
     }
@@ -54,10 +77,30 @@ impl Strategy {
     /// Whether a group at `place` may have this strategy. `best` needs exits to measure, so it is for them only.
     pub fn allowed_at(&self, place: Place) -> bool {
         match self {
-            Strategy::Fifo | Strategy::Round | Strategy::Rand | Strategy::Hash => true,
+            Strategy::Fifo | Strategy::Round | Strategy::Rand | Strategy::Hash | Strategy::Policy(_) => true,
             Strategy::Best => place == Place::Exit,
             Strategy::Other(_) => false,
         }
+    }
+
+    /// The policy that is written, if it is none of those without options.
+    pub fn policy(&self) -> Option<&Policy> {
+        match self {
+            Strategy::Policy(written) => Some(&written.policy),
+            _ => None,
+        }
+    }
+
+    /// The capability that an agent reports when it can carry it out, `strategy:urltest` for example. `None`: nobody
+    /// knows what it is.
+    pub fn capability(&self) -> Option<String> {
+        let name = match self {
+            Strategy::Best => "fifo",
+            Strategy::Policy(written) => written.policy.name(),
+            Strategy::Other(_) => return None,
+            plain => plain.as_str(),
+        };
+        Some(format!("strategy:{name}"))
     }
 
     /// The strategy that an agent executes for it: `best` is `fifo` over the applied order.
@@ -72,13 +115,14 @@ impl Strategy {
 impl From<String> for Strategy {
     /// Accepts GOST's alternative spellings (`ha`, `rr`, `random`) too.
     fn from(text: String) -> Self {
-        match text.as_str() {
-            "fifo" | "ha" => Strategy::Fifo,
-            "round" | "rr" => Strategy::Round,
-            "rand" | "random" => Strategy::Rand,
-            "hash" => Strategy::Hash,
-            "best" => Strategy::Best,
-            _ => Strategy::Other(text),
+        let Ok(parsed) = policy::parse(&text) else { return Strategy::Other(text) };
+        match parsed.policy {
+            Policy::Fifo => Strategy::Fifo,
+            Policy::Round => Strategy::Round,
+            Policy::Rand => Strategy::Rand,
+            Policy::Hash { host: false, consistent: false } => Strategy::Hash,
+            Policy::Best => Strategy::Best,
+            policy => Strategy::Policy(Box::new(Written { text, policy })),
         }
     }
 }
@@ -93,6 +137,7 @@ impl From<Strategy> for String {
     fn from(strategy: Strategy) -> Self {
         match strategy {
             Strategy::Other(text) => text,
+            Strategy::Policy(written) => written.text,
             known => known.as_str().to_owned(),
         }
     }
@@ -211,5 +256,24 @@ mod tests {
             assert!(strategy.allowed_at(Place::Hop) && strategy.allowed_at(Place::Exit));
         }
         assert!(!Strategy::Other("x".into()).allowed_at(Place::Exit));
+    }
+
+    #[test]
+    fn a_policy_keeps_its_text_and_tells_what_an_agent_must_be_able_to_do() {
+        for (text, capability) in [
+            ("urltest( tolerance = 20ms )", "strategy:urltest"),
+            ("min_last_latency", "strategy:min"),
+            ("hash(consistent)", "strategy:hash"),
+            ("ll", "strategy:lowestlatency"),
+        ] {
+            let strategy = Strategy::from(text);
+            assert_eq!(strategy.capability().as_deref(), Some(capability));
+            assert!(strategy.policy().is_some());
+            assert_eq!(String::from(strategy), text);
+        }
+        assert_eq!(Strategy::from("random()"), Strategy::Rand);
+        assert_eq!(Strategy::Best.capability().as_deref(), Some("strategy:fifo"));
+        let wrong = Strategy::from("urltest(tolerance=soon)");
+        assert_eq!((wrong.capability(), wrong.as_str()), (None, "urltest(tolerance=soon)"));
     }
 }

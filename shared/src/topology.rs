@@ -6,6 +6,9 @@ use crate::field::FieldError;
 use crate::ids::NodeId;
 use crate::strategy::{Place, Protocol, Strategy};
 use std::collections::{BTreeMap, BTreeSet};
+pub use strategies::cannot_carry_out;
+
+mod strategies;
 
 /// What validation needs to know about a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +19,8 @@ pub struct KnownNode {
     pub port_range: String,
     /// What its agent can do; empty = unknown, nothing is refused on that ground.
     pub capabilities: Vec<String>,
+    /// Its agent has been connected. One that has been, and told nothing of what it can do, is that of another panel.
+    pub seen: bool,
     /// Ports used by others than the object being validated, with what uses them. The browser does not know them and
     /// leaves this empty; the panel says `port_taken` then.
     pub taken_ports: BTreeMap<u16, String>,
@@ -89,11 +94,18 @@ pub fn validate_tunnel(input: &TunnelInput, world: &World) -> Findings {
         }
         TunnelType::Tunnel => {
             too_many(&mut findings, "hops", input.hops.len(), MAX_HOPS);
+            let mut holders: Vec<NodeId> = input.entry.nodes.iter().map(|node| node.node_id).collect();
             for (i, hop) in input.hops.iter().enumerate() {
-                check_group(&mut findings, &format!("hops[{i}]"), hop, Place::Hop, world, &mut seen);
+                let path = format!("hops[{i}]");
+                check_group(&mut findings, &path, hop, Place::Hop, world, &mut seen);
+                strategies::check_group(&mut findings, &path, hop, Place::Hop, world, &holders);
+                holders = hop.nodes.iter().map(|member| member.node_id).collect();
             }
             match &input.exit {
-                Some(exit) => check_group(&mut findings, "exit", exit, Place::Exit, world, &mut seen),
+                Some(exit) => {
+                    check_group(&mut findings, "exit", exit, Place::Exit, world, &mut seen);
+                    strategies::check_group(&mut findings, "exit", exit, Place::Exit, world, &holders);
+                }
                 None => findings.error(exit_missing()),
             }
         }
@@ -150,7 +162,6 @@ fn check_group(
         });
     }
     too_many(findings, &format!("{path}.nodes"), group.nodes.len(), MAX_GROUP_NODES);
-    check_strategy(findings, &format!("{path}.strategy"), &group.strategy, place);
     if group.strategy == Strategy::Best && group.nodes.len() == 1 {
         let message = "with one exit there is nothing to choose; add a second one";
         findings.warnings.push(FieldError::new(format!("{path}.strategy"), "best_needs_two_exits", message));
@@ -190,17 +201,6 @@ fn check_group(
         }
         check_capability(findings, &format!("{path}.protocol"), node, &group.protocol.capability());
     }
-}
-
-fn check_strategy(findings: &mut Findings, field: &str, strategy: &Strategy, place: Place) {
-    if strategy.allowed_at(place) {
-        return;
-    }
-    let (code, message) = match strategy {
-        Strategy::Other(text) => ("strategy_unknown", format!("the strategy `{text}` is not known")),
-        known => ("strategy_not_here", format!("`{known}` is possible for exits only")),
-    };
-    findings.error(FieldError::new(field, code, message).with("strategy", strategy));
 }
 
 fn check_port(findings: &mut Findings, field: &str, port: u16, node: &KnownNode) {
@@ -272,7 +272,9 @@ pub fn validate_forward(input: &ForwardInput, entries: Option<&[KnownNode]>) -> 
             findings.error(FieldError::new(format!("targets[{i}]"), error.code(), error.to_string()));
         }
     }
-    check_strategy(&mut findings, "strategy", &input.strategy, Place::Targets);
+    let targets: Vec<&str> = input.targets.iter().map(String::as_str).collect();
+    let holders: Vec<&KnownNode> = entries.into_iter().flatten().collect();
+    strategies::check(&mut findings, "strategy", &input.strategy, Place::Targets, &targets, &holders);
     findings
 }
 

@@ -151,3 +151,127 @@ fn each_wrong_field_of_a_forward_has_its_code() {
         assert_eq!(found(&errors), [(field.to_owned(), code.to_owned())], "{pointer} = {new}");
     }
 }
+
+#[test]
+fn a_strategy_is_checked_against_its_members() {
+    let table = [
+        ("urltest(tolerance=20ms, interval=1m)", None),
+        ("selector(default=exit-b)", None),
+        ("fixed(1)", None),
+        ("fixed_fallback(1, 5s)", None),
+        ("fixed(2)", Some("strategy_member")),
+        ("fixed_fallback(2, 5s)", Some("strategy_member")),
+        ("selector(default=mid)", Some("strategy_default")),
+        ("hash(host)", Some("strategy_by_host")),
+        ("urltest(tolerance=soon)", Some("strategy_syntax")),
+        ("urltest(", Some("strategy_syntax")),
+        ("quickest(1)", Some("strategy_unknown")),
+    ];
+    for (text, code) in table {
+        let mut value = tunnel();
+        set(&mut value, "/exit/strategy", json!(text));
+        let input: TunnelInput = serde_json::from_value(value).unwrap();
+        let errors = found(&validate_tunnel(&input, &world()).errors);
+        let expected: Vec<_> =
+            code.into_iter().map(|code: &str| ("exit.strategy".to_owned(), code.to_owned())).collect();
+        assert_eq!(errors, expected, "{text}");
+    }
+    // Hops and the targets of forwards are groups like exits.
+    let mut value = tunnel();
+    set(&mut value, "/hops/0/strategy", json!("fixed(1)"));
+    let input: TunnelInput = serde_json::from_value(value).unwrap();
+    let errors = found(&validate_tunnel(&input, &world()).errors);
+    assert_eq!(errors, [("hops[0].strategy".into(), "strategy_member".into())]);
+    for (strategy, code) in [
+        ("selector(default=\"b.example:80\")", None),
+        ("selector(default=c)", Some("strategy_default")),
+        ("fixed(2)", Some("strategy_member")),
+    ] {
+        let forward = json!({ "tunnelId": 1, "name": "web", "strategy": strategy,
+            "targets": ["a.example:80", "b.example:80"] });
+        let forward: ForwardInput = serde_json::from_value(forward).unwrap();
+        let errors = validate_forward(&forward, Some(&[])).errors;
+        assert_eq!(errors.first().map(|error| error.code.as_str()), code, "{strategy}");
+    }
+}
+
+#[test]
+fn a_syntax_error_says_where_and_what_was_expected() {
+    let mut value = tunnel();
+    set(&mut value, "/exit/strategy", json!("urltest(tolerance=soon)"));
+    let input: TunnelInput = serde_json::from_value(value).unwrap();
+    let errors = validate_tunnel(&input, &world()).errors;
+    assert_eq!(
+        errors[0].message,
+        "at character 19: expected milliseconds such as 50 or 50ms, at most 30 days, found `soon`"
+    );
+    let params = ["at", "expected", "found"].map(|name| errors[0].params[name].as_str());
+    assert_eq!(params, ["19", "millis", "soon"]);
+}
+
+#[test]
+fn what_an_agent_cannot_carry_out_is_refused_and_who_is_unknown_is_not() {
+    let agent = |seen: bool, capabilities: &[&str]| KnownNode {
+        name: "entry".into(),
+        seen,
+        capabilities: capabilities.iter().map(ToString::to_string).collect(),
+        ..KnownNode::default()
+    };
+    let ours = agent(true, &["strategy:fifo", "strategy:urltest"]);
+    let table = [
+        (&ours, "urltest", false),
+        (&ours, "best", false),
+        (&ours, "min", true),
+        (&ours, "round", true),
+        // Another panel's agent.
+        (&agent(true, &[]), "round", false),
+        (&agent(true, &[]), "best", false),
+        (&agent(true, &[]), "urltest", true),
+        (&agent(true, &[]), "hash(consistent)", true),
+        (&agent(true, &[]), "parallel", true),
+        // Never here, or one that tells other things.
+        (&agent(false, &[]), "urltest", false),
+        (&agent(true, &["protocol:tls"]), "urltest", false),
+    ];
+    for (node, text, refused) in table {
+        assert_eq!(
+            cannot_carry_out(&node.capabilities, node.seen, &Strategy::from(text)),
+            refused,
+            "{text} at {node:?}"
+        );
+    }
+
+    // It is those who choose that are asked, not those who are chosen.
+    let mut world = world();
+    world.nodes.get_mut(&NodeId(2)).unwrap().capabilities =
+        vec!["protocol:tls".into(), "strategy:fifo".into()];
+    let mut value = tunnel();
+    set(&mut value, "/hops/0/strategy", json!("min"));
+    set(&mut value, "/exit/strategy", json!("min"));
+    let input: TunnelInput = serde_json::from_value(value).unwrap();
+    let errors = validate_tunnel(&input, &world).errors;
+    assert_eq!(found(&errors), [("exit.strategy".into(), "strategy_unsupported".into())]);
+    assert_eq!(errors[0].params["nodes"], "mid");
+
+    let forward = json!({ "tunnelId": 1, "name": "web", "targets": ["a.example:80"], "strategy": "min" });
+    let forward: ForwardInput = serde_json::from_value(forward).unwrap();
+    let errors = validate_forward(&forward, Some(&[agent(true, &[])])).errors;
+    assert_eq!(found(&errors), [("strategy".into(), "strategy_unsupported".into())]);
+}
+
+#[test]
+fn what_is_changed_or_not_used_is_said() {
+    let mut value = tunnel();
+    set(&mut value, "/exit/strategy", json!("fixed_fallback(0, 500ms)"));
+    set(&mut value, "/exit/maxFails", json!(5));
+    let input: TunnelInput = serde_json::from_value(value).unwrap();
+    let findings = validate_tunnel(&input, &world());
+    assert_eq!(findings.errors, []);
+    assert_eq!(
+        found(&findings.warnings),
+        [
+            ("exit.strategy".into(), "timeout_raised".into()),
+            ("exit.maxFails".into(), "fail_filter_unused".into())
+        ]
+    );
+}

@@ -222,6 +222,8 @@ struct NodeVector {
     #[serde(default)]
     capabilities: Vec<String>,
     #[serde(default)]
+    seen: bool,
+    #[serde(default)]
     taken: BTreeMap<u16, String>,
 }
 
@@ -262,6 +264,7 @@ fn validation() {
     let known = |node: NodeVector| KnownNode {
         name: node.name,
         port_range: node.port_range,
+        seen: node.seen,
         capabilities: node.capabilities,
         taken_ports: node.taken,
     };

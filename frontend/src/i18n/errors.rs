@@ -19,6 +19,30 @@ texts! {
     BEST_NEEDS_TWO_EXITS = "只有一个出口时不会进行选择；请再添加一个出口", "With one exit there is nothing to choose; add a second one";
     STRATEGY_UNKNOWN = "未知的策略“{strategy}”", "The strategy “{strategy}” is not known";
     STRATEGY_NOT_HERE = "策略“{strategy}”仅用于出口", "The strategy “{strategy}” is for exits only";
+    STRATEGY_UNSUPPORTED = "{nodes} 的代理程序不支持策略“{strategy}”", "The agent of {nodes} cannot carry out the strategy “{strategy}”";
+    STRATEGY_MEMBER = "没有编号为 {index} 的成员：第一个是 0，最后一个是 {last}", "There is no member {index}: the first is 0, the last {last}";
+    STRATEGY_DEFAULT = "默认的“{default}”不在成员之中", "The default “{default}” is none of the members";
+    STRATEGY_BY_HOST = "转发的客户端不说明目的地，请按客户端哈希", "Clients of a forward do not say where they want to go; hash by client";
+    STRATEGY_SYNTAX = "第 {at} 个字符处应为{expected}，而不是“{found}”", "At character {at}: expected {expected}, found “{found}”";
+    STRATEGY_SYNTAX_END = "第 {at} 个字符处应为{expected}，但文本已结束", "At character {at}: expected {expected}, but the text ends";
+    EXPECTED_NAME = "策略名称", "a strategy's name";
+    EXPECTED_VALUE = "一个值", "a value";
+    EXPECTED_END = "文本结束", "the end of the text";
+    EXPECTED_COMMA = "逗号或右括号", "a comma or a closing parenthesis";
+    EXPECTED_QUOTE = "右引号", "the closing quote";
+    EXPECTED_BYTES = "至多 {detail} 字节", "at most {detail} bytes";
+    EXPECTED_DURATION = "时长，例如 500ms、3s、2m、1h（不超过 30 天）", "a duration such as 500ms, 3s, 2m or 1h, of at most 30 days";
+    EXPECTED_MILLIS = "毫秒，例如 50 或 50ms", "milliseconds such as 50 or 50ms";
+    EXPECTED_ABOVE_ZERO = "大于 0 的间隔", "an interval above 0";
+    EXPECTED_IDLE = "不小于间隔 {detail} 的闲置时长", "an idle timeout not below the interval of {detail}";
+    EXPECTED_URL = "以 http:// 或 https:// 开头的网址", "a URL that starts with http:// or https://";
+    EXPECTED_NUMBER = "{detail} 之间的数字", "a number in {detail}";
+    EXPECTED_MEMBER = "成员编号（0 为第一个）", "the member's number (0 = the first)";
+    EXPECTED_WORDS = "以下之一：{detail}", "one of {detail}";
+    EXPECTED_OPTION = "“{detail}”的选项，且只写一次", "an option that “{detail}” has, once";
+    EXPECTED_NO_VALUE = "没有更多的值（“{detail}”的选项写作 名称=值）", "no further value (options of “{detail}” are written name=value)";
+    TIMEOUT_RAISED = "低于 2 秒的超时会提高到 2 秒", "A timeout below 2 seconds is raised to 2 seconds";
+    FAIL_FILTER_UNUSED = "该策略自行判断成员是否可用，不使用失败过滤", "This strategy decides by itself when a member is left out; the fail filter is not used";
     PROTOCOL_UNKNOWN = "未知的协议“{protocol}”", "The protocol “{protocol}” is not known";
     OUT_OF_RANGE = "须在 {min} 到 {max} 之间", "Must be between {min} and {max}";
     CONNECT_IP_NEEDS_ONE_NODE = "仅当该组只有一个节点时可以填写连接IP", "A connect IP is possible only with one node in the group";
@@ -75,6 +99,13 @@ pub fn text(code: &str) -> Option<Text> {
         "best_needs_two_exits" => BEST_NEEDS_TWO_EXITS,
         "strategy_unknown" => STRATEGY_UNKNOWN,
         "strategy_not_here" => STRATEGY_NOT_HERE,
+        "strategy_unsupported" => STRATEGY_UNSUPPORTED,
+        "strategy_member" => STRATEGY_MEMBER,
+        "strategy_default" => STRATEGY_DEFAULT,
+        "strategy_by_host" => STRATEGY_BY_HOST,
+        "strategy_syntax" => STRATEGY_SYNTAX,
+        "timeout_raised" => TIMEOUT_RAISED,
+        "fail_filter_unused" => FAIL_FILTER_UNUSED,
         "protocol_unknown" => PROTOCOL_UNKNOWN,
         "out_of_range" => OUT_OF_RANGE,
         "connect_ip_needs_one_node" => CONNECT_IP_NEEDS_ONE_NODE,
@@ -119,16 +150,50 @@ pub fn text(code: &str) -> Option<Text> {
 pub fn field(error: &FieldError, lang: Lang) -> String {
     let of_forward = matches!(error.code.as_str(), "port_taken" | "port_outside_range")
         && error.params.contains_key("forward");
-    let text = if of_forward { Some(PORT_OF_FORWARD) } else { text(&error.code) };
+    let text = if of_forward {
+        Some(PORT_OF_FORWARD)
+    } else if error.code == "strategy_syntax" && error.params.get("found").is_some_and(String::is_empty) {
+        Some(STRATEGY_SYNTAX_END)
+    } else {
+        text(&error.code)
+    };
     let Some(text) = text else { return error.message.clone() };
     let values = error.params.iter().map(|(name, value)| {
-        let said = if name == "user" { port_user(value, lang) } else { value.clone() };
+        let said = match name.as_str() {
+            "user" => port_user(value, lang),
+            "expected" => expected(error, value, lang),
+            _ => value.clone(),
+        };
         (name.as_str(), said)
     });
     let values: Vec<(&str, String)> = values.collect();
     let values: Vec<(&str, &str)> = values.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let said = fill(text.say(lang), &values);
     if said.contains('{') { error.message.clone() } else { said }
+}
+
+/// What would have been right in the text of a strategy; the code of `shared::policy::Expected`.
+fn expected(error: &FieldError, code: &str, lang: Lang) -> String {
+    let words = match code {
+        "name" => EXPECTED_NAME,
+        "value" => EXPECTED_VALUE,
+        "end" => EXPECTED_END,
+        "comma" => EXPECTED_COMMA,
+        "quote" => EXPECTED_QUOTE,
+        "bytes" => EXPECTED_BYTES,
+        "duration" => EXPECTED_DURATION,
+        "millis" => EXPECTED_MILLIS,
+        "above_zero" => EXPECTED_ABOVE_ZERO,
+        "idle_timeout" => EXPECTED_IDLE,
+        "url" => EXPECTED_URL,
+        "number" => EXPECTED_NUMBER,
+        "member" => EXPECTED_MEMBER,
+        "words" => EXPECTED_WORDS,
+        "option" => EXPECTED_OPTION,
+        "no_value" => EXPECTED_NO_VALUE,
+        _ => return code.to_owned(),
+    };
+    words.with(lang, &[("detail", error.params.get("detail").map_or("", String::as_str))])
 }
 
 /// Who uses a port: the panel says what it is, then its name.
@@ -180,6 +245,7 @@ mod tests {
     use shared::best_exit::Settings;
     use shared::ids::{NodeId, TunnelId};
     use shared::topology::{KnownNode, World, validate_forward, validate_tunnel};
+    use std::collections::BTreeSet;
 
     fn check(errors: impl IntoIterator<Item = FieldError>) -> Vec<String> {
         let mut codes = Vec::new();
@@ -201,6 +267,7 @@ mod tests {
             name: name.into(),
             port_range: "10000-20000".into(),
             capabilities: capabilities.iter().map(ToString::to_string).collect(),
+            seen: false,
             taken_ports: [(10_001, "the forward web".to_owned())].into(),
         };
         World {
@@ -254,6 +321,67 @@ mod tests {
         ] {
             assert!(codes.iter().any(|found| found == code), "{code} was not provoked");
         }
+    }
+
+    #[test]
+    fn every_wrong_strategy_has_words() {
+        let mut said = BTreeSet::new();
+        for (strategy, code) in [
+            ("", "name"),
+            ("fixed(", "value"),
+            ("fixed(0) x", "end"),
+            ("fixed(0", "comma"),
+            ("selector(default=\"x", "quote"),
+            (&"x".repeat(2001), "bytes"),
+            ("urltest(interval=x)", "duration"),
+            ("urltest(tolerance=x)", "millis"),
+            ("urltest(interval=0s)", "above_zero"),
+            ("urltest(idle_timeout=1s)", "idle_timeout"),
+            ("urltest(url=x)", "url"),
+            ("urltest(fall=0)", "number"),
+            ("fixed", "member"),
+            ("selector(interrupt=x)", "words"),
+            ("selector(x=1)", "option"),
+            ("fixed(0, 1)", "no_value"),
+        ] {
+            let input = format!(
+                r#"{{"name":"ok","entry":{{"nodes":[{{"nodeId":1}}]}},
+                    "exit":{{"protocol":"tcp","strategy":{},"nodes":[{{"nodeId":2}}]}}}}"#,
+                serde_json::to_string(strategy).unwrap()
+            );
+            let input: TunnelInput = serde_json::from_str(&input).unwrap();
+            let errors = validate_tunnel(&input, &world()).errors;
+            assert_eq!(errors[0].params["expected"], code, "{strategy}");
+            for lang in Lang::ALL {
+                let text = field(&errors[0], lang);
+                assert!(!text.contains(&format!("应为{code}，")), "{text}");
+                assert!(!text.contains(&format!("expected {code},")), "{text}");
+                said.insert(text);
+            }
+            check(errors);
+        }
+        assert_eq!(said.len(), 32);
+        for (strategy, code) in [
+            ("fixed(7)", "strategy_member"),
+            ("selector(default=x)", "strategy_default"),
+            ("hash(host)", "strategy_by_host"),
+            ("min", "strategy_unsupported"),
+        ] {
+            let input = format!(
+                r#"{{"name":"ok","entry":{{"nodes":[{{"nodeId":1}}]}},
+                    "exit":{{"protocol":"tcp","strategy":"{strategy}","nodes":[{{"nodeId":2}}]}}}}"#
+            );
+            let input: TunnelInput = serde_json::from_str(&input).unwrap();
+            let mut world = world();
+            world.nodes.get_mut(&NodeId(1)).unwrap().capabilities =
+                ["fifo", "fixed", "selector", "hash"].map(|name| format!("strategy:{name}")).into();
+            assert_eq!(check(validate_tunnel(&input, &world).errors), [code]);
+        }
+        let input = r#"{"name":"ok","entry":{"nodes":[{"nodeId":1}]},"exit":{"protocol":"tcp","maxFails":9,
+            "strategy":"fixed_fallback(0,1s)","nodes":[{"nodeId":2}]}}"#;
+        let input: TunnelInput = serde_json::from_str(input).unwrap();
+        let warnings = check(validate_tunnel(&input, &world()).warnings);
+        assert_eq!(warnings, ["timeout_raised", "fail_filter_unused"]);
     }
 
     #[test]

@@ -55,6 +55,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
         name: name.to_owned(),
         port_range: "1000-2000,3000".to_owned(),
         capabilities: capabilities.iter().map(|&text| text.to_owned()).collect(),
+        seen: true,
         taken_ports: [(1000, "another tunnel".to_owned())].into(),
     };
     let nodes = [node("a", &[]), node("b", &["protocol:tls"]), node("c", &["protocol:tls", "strategy:fifo"])];

@@ -66,7 +66,7 @@ fn fuzz(bytes: &[u8]) {
     let parsed = match parse(text) {
         Ok(parsed) => parsed,
         Err(error) => {
-            assert!(error.at <= text.chars().count() && !error.expected.is_empty(), "{error}");
+            assert!(error.at <= text.chars().count() && !error.expected.to_string().is_empty(), "{error}");
             return;
         }
     };

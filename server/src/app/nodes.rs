@@ -96,6 +96,9 @@ pub async fn update(state: &AppState, user: &User, id: NodeId, input: NodeInput)
     check_version("the node", "revision", input.revision, old.revision)?;
     check(&mut tx, Some(id), &input).await?;
     tx.update_node(id, &input, state.clock.wall_ms()).await?;
+    if input.name != old.name {
+        tx.rename_defaults(id, &old.name, &input.name).await?;
+    }
     let new = find(&mut tx, id).await?;
     note(&mut tx, state, user, "node.update", object(&new.name, id), changes(&old, &new)).await?;
     tx.commit().await?;

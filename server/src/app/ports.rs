@@ -18,6 +18,7 @@ pub(super) fn known(node: &Node, ports: &Ports, own: Option<PortUse>) -> KnownNo
         name: node.name.clone(),
         port_range: node.port_range.clone(),
         capabilities: node.capabilities.clone(),
+        seen: node.last_seen.is_some(),
         taken_ports: taken.map(|(port, reservation)| (*port, reservation.label.clone())).collect(),
     }
 }

@@ -13,6 +13,7 @@ pub mod intent;
 pub mod mask;
 pub mod names;
 mod render;
+mod selection;
 
 #[cfg(test)]
 mod lint;

@@ -2,13 +2,14 @@
 
 use super::dial;
 use super::intent::{ForwardIntent, GroupIntent, Intent, MemberIntent, NodeIntent, TunnelIntent};
+use super::selection;
 use super::{NodePlan, Planned, Plans, Subject, names};
 use shared::address::HostPort;
 use shared::api::TunnelType;
 use shared::best_exit::Applied;
 use shared::gost::{
     ChainConfig, ChainNodeConfig, ConnectorConfig, DialerConfig, ForwardNodeConfig, ForwarderConfig,
-    GoDuration, HandlerConfig, HopConfig, ListenerConfig, Metadata, SelectorConfig, ServiceConfig,
+    HandlerConfig, HopConfig, ListenerConfig, Metadata, ServiceConfig,
 };
 use shared::ids::{ForwardId, NodeId, TunnelId};
 use shared::strategy::Strategy;
@@ -152,14 +153,17 @@ fn render_chain(
         }
         return RenderedChain { chain: None, problems };
     }
+    let filter = (group.max_fails, Duration::from_millis(group.fail_timeout_ms));
+    let known: Vec<&str> = group
+        .nodes
+        .iter()
+        .map(|member| intent.nodes.get(&member.node).map_or("", |node| node.name.as_str()))
+        .collect();
+    let (selector, problem) = selection::selector(&group.strategy, filter, &known);
+    problems.extend(problem);
     let hop = HopConfig {
         name: names::hop(id),
-        selector: Some(SelectorConfig {
-            strategy: group.strategy.rendered().to_string(),
-            max_fails: group.max_fails,
-            fail_timeout: GoDuration(Duration::from_millis(group.fail_timeout_ms)),
-            ..SelectorConfig::default()
-        }),
+        selector: Some(selector),
         nodes: Some(nodes),
         interface: interface(from),
         metadata: Metadata::new(),
@@ -183,7 +187,7 @@ fn chain_node(
             metadata: nodelay(),
         },
         dialer: DialerConfig { kind: group.protocol.to_string(), tls: None, metadata: Metadata::new() },
-        probe: None,
+        probe: selection::probe(&group.strategy, &address.to_string()),
         metadata: Metadata::new(),
     }
 }
@@ -247,6 +251,10 @@ fn render_forward(
         let udp = ("udp", names::forward_udp(id, forward.user), &node.udp_listen_addr, datagrams());
         for (kind, name, own_address, metadata) in [tcp, udp] {
             let listen_ip = forward.listen_ip.as_deref().filter(|ip| !ip.is_empty());
+            let (forwarder, problem) = forwarder(forward);
+            if let Some(problem) = problem {
+                plan.problems.insert(subject, problem);
+            }
             let service = ServiceConfig {
                 name,
                 addr: listen_address(listen_ip.unwrap_or(own_address), forward.listen_port),
@@ -259,7 +267,7 @@ fn render_forward(
                     metadata: Metadata::new(),
                 },
                 listener: ListenerConfig { kind: kind.to_owned(), tls: None, metadata },
-                forwarder: Some(forwarder(forward)),
+                forwarder: Some(forwarder),
                 limiter: None,
                 climiter: None,
                 rlimiter: None,
@@ -271,22 +279,18 @@ fn render_forward(
     }
 }
 
-fn forwarder(forward: &ForwardIntent) -> ForwarderConfig {
+/// Its targets, and what is wrong about the choice among them.
+fn forwarder(forward: &ForwardIntent) -> (ForwarderConfig, Option<String>) {
     let targets = forward.targets.iter().enumerate().map(|(position, addr)| ForwardNodeConfig {
         name: names::member(position),
         addr: addr.clone(),
-        probe: None,
+        probe: selection::probe(&forward.strategy, addr),
         metadata: Metadata::new(),
     });
-    ForwarderConfig {
-        nodes: targets.collect(),
-        selector: Some(SelectorConfig {
-            strategy: forward.strategy.rendered().to_string(),
-            max_fails: TARGET_MAX_FAILS,
-            fail_timeout: GoDuration(TARGET_FAIL_TIMEOUT),
-            ..SelectorConfig::default()
-        }),
-    }
+    let known: Vec<&str> = forward.targets.iter().map(String::as_str).collect();
+    let filter = (TARGET_MAX_FAILS, TARGET_FAIL_TIMEOUT);
+    let (selector, problem) = selection::selector(&forward.strategy, filter, &known);
+    (ForwarderConfig { nodes: targets.collect(), selector: Some(selector) }, problem)
 }
 
 /// A client's datagrams stay with one target, and thirty seconds of silence end that: what peers' panels send.

@@ -6,6 +6,8 @@ use shared::api::{
 };
 use shared::gost::Auth;
 use shared::ids::{NodeId, TunnelId};
+use shared::policy::Policy;
+use shared::strategy::Strategy;
 use std::collections::BTreeMap;
 
 /// A stored tunnel.
@@ -240,6 +242,34 @@ impl Tx {
     /// Deletes a tunnel with its forwards, ports, decisions, log and pins.
     pub async fn delete_tunnel(&mut self, id: TunnelId) -> Result<()> {
         sqlx::query("DELETE FROM tunnel WHERE id = $1").bind(id.0).execute(&mut *self.0).await?;
+        Ok(())
+    }
+
+    /// A node has another name now: strategies that call it their default call it by that.
+    pub async fn rename_defaults(&mut self, node: NodeId, old: &str, new: &str) -> Result<()> {
+        let groups: Vec<(i64, String)> =
+            sqlx::query_as("SELECT tunnel_id, strategy FROM chain_tunnel WHERE node_id = $1")
+                .bind(node.0)
+                .fetch_all(&mut *self.0)
+                .await?;
+        for (tunnel, text) in groups {
+            let strategy = Strategy::from(text.as_str());
+            let Some(Policy::Selector { default: Some(default), interrupt, drain_ms }) = strategy.policy()
+            else {
+                continue;
+            };
+            if default == old {
+                let default = Some(new.to_owned());
+                let policy = Policy::Selector { default, interrupt: *interrupt, drain_ms: *drain_ms };
+                // A node is in a tunnel once, so a group with the same text and without it has no such default.
+                sqlx::query("UPDATE chain_tunnel SET strategy = $3 WHERE tunnel_id = $1 AND strategy = $2")
+                    .bind(tunnel)
+                    .bind(text)
+                    .bind(policy.to_string())
+                    .execute(&mut *self.0)
+                    .await?;
+            }
+        }
         Ok(())
     }
 

@@ -13,6 +13,7 @@ mod page;
 mod panel;
 mod sessions;
 mod settings;
+mod strategies;
 mod streams;
 mod tunnels;
 mod users;

@@ -1,5 +1,6 @@
 //! Reading the arguments of a policy.
 
+use super::expected::Expected;
 use super::spec::{CHECK_INTERVAL_MS, Fallback, Interrupt, Latency, MAX_MS, MIN_RETRY_MS, Measure, Policy};
 use super::text::{Argument, ParseError, Word};
 use super::written::written;
@@ -36,19 +37,19 @@ impl Arguments {
     pub(super) fn count(&mut self, key: &str) -> Result<u32, ParseError> {
         let Some(word) = self.take(key) else { return Ok(1) };
         let count = word.text.parse().ok().filter(|count| (1..=100).contains(count));
-        count.ok_or_else(|| word.expected(format!("a number from 1 to 100 for `{key}`")))
+        count.ok_or_else(|| word.expected(Expected::Number(1, 100)))
     }
 
     pub(super) fn measure(&mut self, default: Measure, seconds: bool) -> Result<Measure, ParseError> {
         let url = match self.take("url") {
             None => default.url,
             Some(word) if word.text.starts_with("http://") || word.text.starts_with("https://") => word.text,
-            Some(word) => return Err(word.expected("a URL that starts with http:// or https://")),
+            Some(word) => return Err(word.expected(Expected::Url)),
         };
         let interval_ms = match self.take("interval") {
             None => default.interval_ms,
             Some(word) => match duration(&word)? {
-                0 => return Err(word.expected("an interval above 0")),
+                0 => return Err(word.expected(Expected::AboveZero)),
                 ms => ms,
             },
         };
@@ -58,7 +59,7 @@ impl Arguments {
             None => None,
             Some(word) => {
                 let status = word.text.parse().ok().filter(|status| (100..=599).contains(status));
-                Some(status.ok_or_else(|| word.expected("a status from 100 to 599"))?)
+                Some(status.ok_or_else(|| word.expected(Expected::Number(100, 599)))?)
             }
         };
         let ca_file = self.take("ca_file").map(|word| word.text);
@@ -74,19 +75,19 @@ impl Arguments {
             "never" | "false" => Ok(Interrupt::Never),
             "on_death" | "onDeath" => Ok(Interrupt::OnDeath),
             "on_switch" | "onSwitch" | "true" => Ok(Interrupt::OnSwitch),
-            _ => Err(word.expected("`never`, `on_death` or `on_switch`")),
+            _ => Err(word.expected(Expected::Words(&["never", "on_death", "on_switch"]))),
         }
     }
 
     pub(super) fn index(&mut self) -> Result<usize, ParseError> {
         let Some(word) = self.positional().or_else(|| self.take("index")) else {
-            let expected = "the member's number (0 = the first)".to_owned();
+            let expected = Expected::Member;
             let first = self.rest.first();
             let at = first.map_or(self.end, |argument| argument.value.at);
             let found = first.map_or(String::new(), |a| a.value.text.clone());
             return Err(ParseError { at, expected, found, option: None });
         };
-        word.text.parse().map_err(|_| word.expected("the member's number (0 = the first)"))
+        word.text.parse().map_err(|_| word.expected(Expected::Member))
     }
 
     pub(super) fn min(&mut self, latency: Latency) -> Result<Policy, ParseError> {
@@ -110,7 +111,7 @@ impl Arguments {
             None => 3,
             Some(word) => {
                 let retries = word.text.parse().ok().filter(|retries| *retries <= 1000);
-                retries.ok_or_else(|| word.expected("the number of retries, 0 to 1000"))?
+                retries.ok_or_else(|| word.expected(Expected::Number(0, 1000)))?
             }
         };
         let fallback = match &fallback {
@@ -120,7 +121,14 @@ impl Arguments {
                 "min" | "min_last_latency" => Fallback::Min(Latency::Last),
                 "min_avg10" => Fallback::Min(Latency::Avg10),
                 "min_moving_avg" => Fallback::Min(Latency::Moving),
-                _ => return Err(word.expected("random, min, min_avg10 or min_moving_avg")),
+                _ => {
+                    return Err(word.expected(Expected::Words(&[
+                        "random",
+                        "min",
+                        "min_avg10",
+                        "min_moving_avg",
+                    ])));
+                }
             },
         };
         let measure = self.measure(Measure::new(CHECK_INTERVAL_MS, 0), false)?;
@@ -142,24 +150,18 @@ impl Arguments {
     pub(super) fn nothing_left(&self, name: &str) -> Result<(), ParseError> {
         match self.rest.first() {
             None => Ok(()),
-            Some(Argument { key: Some(key), .. }) => {
-                Err(key.expected(format!("an option that `{name}` has, once")))
-            }
-            Some(Argument { key: None, value }) => {
-                Err(value.expected(format!("no further value for `{name}`; options are written key=value")))
-            }
+            Some(Argument { key: Some(key), .. }) => Err(key.expected(Expected::OptionOf(name.to_owned()))),
+            Some(Argument { key: None, value }) => Err(value.expected(Expected::NoValue(name.to_owned()))),
         }
     }
 }
 
 pub(super) fn duration(word: &Word) -> Result<u64, ParseError> {
-    read_duration(&word.text, 1000)
-        .ok_or_else(|| word.expected("a duration of at most 30 days such as 500ms, 3s, 2m or 1h"))
+    read_duration(&word.text, 1000).ok_or_else(|| word.expected(Expected::Duration))
 }
 
 fn millis(word: &Word) -> Result<u64, ParseError> {
-    read_duration(&word.text, 1)
-        .ok_or_else(|| word.expected("milliseconds such as 50 or 50ms, at most 30 days"))
+    read_duration(&word.text, 1).ok_or_else(|| word.expected(Expected::Millis))
 }
 
 /// `bare`: milliseconds that a number without a unit stands for.

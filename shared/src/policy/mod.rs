@@ -16,6 +16,7 @@ pub mod build;
 pub mod choose;
 mod decide;
 pub mod event;
+mod expected;
 pub mod fallback;
 pub mod forest;
 pub mod health;
@@ -28,6 +29,7 @@ mod written;
 
 pub use build::{BuildError, GroupSpec, Leaf};
 pub use event::{ChooseError, Context, Effect, Event, Why};
+pub use expected::Expected;
 pub use forest::Forest;
 pub use health::{Health, Outcome};
 pub use network::Network;

@@ -1,6 +1,7 @@
 //! Policies as data, and reading them from their text.
 
 use super::arguments::{Arguments, duration};
+use super::expected::Expected;
 use super::text::{self, Argument, ParseError};
 use super::written::written;
 use serde::{Deserialize, Serialize};
@@ -172,9 +173,6 @@ pub struct Parsed {
     pub warnings: Vec<String>,
 }
 
-const NAMES: &str = "one of fifo, round, rand, hash, parallel, lowestlatency, best, selector, urltest, fixed, min, \
-                     min_avg10, min_moving_avg, fixed_fallback";
-
 /// Reads a policy as configurations write it.
 pub fn parse(text: &str) -> Result<Parsed, ParseError> {
     parse_with(text, &[])
@@ -201,7 +199,7 @@ pub fn parse_with(text: &str, options: &[(String, String)]) -> Result<Parsed, Pa
                     "host" => host = true,
                     "client" => host = false,
                     "consistent" => consistent = true,
-                    _ => return Err(word.expected("`client`, `host` or `consistent`")),
+                    _ => return Err(word.expected(Expected::Words(&["client", "host", "consistent"]))),
                 }
             }
             Policy::Hash { host, consistent }
@@ -223,7 +221,7 @@ pub fn parse_with(text: &str, options: &[(String, String)]) -> Result<Parsed, Pa
             let idle_timeout_ms = idle.as_ref().map_or(Ok(default), duration)?;
             if let Some(word) = idle.filter(|_| idle_timeout_ms < measure.interval_ms) {
                 let interval = written(measure.interval_ms);
-                return Err(word.expected(format!("an idle timeout not below the interval of {interval}")));
+                return Err(word.expected(Expected::IdleTimeout(interval)));
             }
             let (interrupt, drain_ms) = (arguments.interrupt()?, arguments.duration("drain", 0)?);
             Policy::UrlTest { measure, idle_timeout_ms, interrupt, drain_ms }
@@ -233,7 +231,7 @@ pub fn parse_with(text: &str, options: &[(String, String)]) -> Result<Parsed, Pa
         "min_avg10" => arguments.min(Latency::Avg10)?,
         "min_moving_avg" => arguments.min(Latency::Moving)?,
         "fixed_fallback" => arguments.fixed_fallback(&mut warnings)?,
-        _ => return Err(call.name.expected(NAMES)),
+        _ => return Err(call.name.expected(Expected::KnownName)),
     };
     arguments.nothing_left(&call.name.text)?;
     Ok(Parsed { policy, warnings })
@@ -247,5 +245,38 @@ impl Latency {
             Latency::Avg10 => "min_avg10",
             Latency::Moving => "min_moving_avg",
         }
+    }
+}
+
+impl Policy {
+    /// Its name, without options.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Policy::Fifo => "fifo",
+            Policy::Round => "round",
+            Policy::Rand => "rand",
+            Policy::Hash { .. } => "hash",
+            Policy::Parallel => "parallel",
+            Policy::LowestLatency { .. } => "lowestlatency",
+            Policy::Best => "best",
+            Policy::Selector { .. } => "selector",
+            Policy::UrlTest { .. } => "urltest",
+            Policy::Fixed(_) => "fixed",
+            Policy::Min { latency, .. } => latency.name(),
+            Policy::FixedFallback { .. } => "fixed_fallback",
+        }
+    }
+
+    /// Whether its choice is made ahead of connections: by tests, or by whoever wrote or chose it. The filters of the
+    /// other ones (failures, latency of probes) mean nothing to it.
+    pub const fn is_decided_ahead(&self) -> bool {
+        matches!(
+            self,
+            Policy::Selector { .. }
+                | Policy::UrlTest { .. }
+                | Policy::Fixed(_)
+                | Policy::Min { .. }
+                | Policy::FixedFallback { .. }
+        )
     }
 }

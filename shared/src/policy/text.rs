@@ -1,5 +1,6 @@
 //! The syntax in which policies are written: `name`, or `name(value, key=value, …)`.
 
+use super::expected::Expected;
 use std::fmt;
 
 /// Longer texts are refused: no policy needs it, and the text comes from outside.
@@ -11,7 +12,7 @@ pub struct ParseError {
     /// Where, in characters from the start (0 = the first).
     pub at: usize,
     /// What would have been right there.
-    pub expected: String,
+    pub expected: Expected,
     /// What is there instead; empty at the end of the text.
     pub found: String,
     /// The option beside the text that is meant, if it is one; the place says nothing then.
@@ -44,9 +45,8 @@ pub(super) struct Word {
 }
 
 impl Word {
-    pub(super) fn expected(&self, what: impl Into<String>) -> ParseError {
-        let (expected, found) = (what.into(), self.text.clone());
-        ParseError { at: self.at, expected, found, option: self.option.clone() }
+    pub(super) fn expected(&self, expected: Expected) -> ParseError {
+        ParseError { at: self.at, expected, found: self.text.clone(), option: self.option.clone() }
     }
 }
 
@@ -82,14 +82,14 @@ pub(super) struct Call {
 /// Reads one call and nothing after it.
 pub(super) fn call(text: &str) -> Result<Call, ParseError> {
     if text.len() > MAX_BYTES {
-        let expected = format!("at most {MAX_BYTES} bytes");
+        let expected = Expected::Bytes(MAX_BYTES);
         return Err(ParseError { at: 0, expected, found: format!("{} bytes", text.len()), option: None });
     }
     let mut reader = Reader { chars: text.chars().collect(), at: 0 };
     let call = reader.call()?;
     match reader.peek() {
         None => Ok(call),
-        Some(_) => Err(reader.wrong("the end of the text")),
+        Some(_) => Err(reader.wrong(Expected::End)),
     }
 }
 
@@ -100,7 +100,7 @@ struct Reader {
 
 impl Reader {
     fn call(&mut self) -> Result<Call, ParseError> {
-        let name = self.bare("a strategy's name")?;
+        let name = self.bare(Expected::Name)?;
         let mut arguments = Vec::new();
         if self.peek() == Some('(') {
             self.at += 1;
@@ -113,7 +113,7 @@ impl Reader {
                 match self.peek() {
                     Some(',') => self.at += 1,
                     Some(')') => break self.at += 1,
-                    _ => return Err(self.wrong("`,` or `)`")),
+                    _ => return Err(self.wrong(Expected::CommaOrEnd)),
                 }
             }
         }
@@ -131,7 +131,7 @@ impl Reader {
 
     fn value(&mut self) -> Result<Word, ParseError> {
         if self.peek() != Some('"') {
-            return self.bare("a value");
+            return self.bare(Expected::Value);
         }
         let at = self.at;
         self.at += 1;
@@ -147,13 +147,13 @@ impl Reader {
                     text.push(*c);
                     self.at += 1;
                 }
-                None => return Err(self.wrong("`\"` at the end of the quoted value")),
+                None => return Err(self.wrong(Expected::Quote)),
             }
         }
         Ok(Word { at, text, option: None })
     }
 
-    fn bare(&mut self, what: &str) -> Result<Word, ParseError> {
+    fn bare(&mut self, what: Expected) -> Result<Word, ParseError> {
         self.peek();
         let at = self.at;
         let ends = |c: &char| c.is_whitespace() || matches!(c, '(' | ')' | ',' | '=' | '"');
@@ -173,9 +173,9 @@ impl Reader {
         self.chars.get(self.at).copied()
     }
 
-    fn wrong(&mut self, expected: &str) -> ParseError {
+    fn wrong(&mut self, expected: Expected) -> ParseError {
         let found = self.peek().map(String::from).unwrap_or_default();
-        ParseError { at: self.at, expected: expected.to_owned(), found, option: None }
+        ParseError { at: self.at, expected, found, option: None }
     }
 }
 

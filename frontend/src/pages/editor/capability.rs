@@ -6,6 +6,7 @@ use crate::ui::Choice;
 use shared::api::Node;
 use shared::ids::NodeId;
 use shared::strategy::{Protocol, Strategy};
+use shared::topology::cannot_carry_out;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -61,16 +62,8 @@ fn strategy_missing_in(
     holders: &[NodeId],
     strategy: &Strategy,
 ) -> Vec<String> {
-    const KIND: &str = "strategy:";
-    if matches!(strategy, Strategy::Other(_)) {
-        return Vec::new();
-    }
-    let telling: Vec<NodeId> = holders
-        .iter()
-        .copied()
-        .filter(|id| nodes.get(id).is_some_and(|node| node.capabilities.iter().any(|c| c.starts_with(KIND))))
-        .collect();
-    cannot(nodes, &telling, &format!("{KIND}{}", strategy.rendered()))
+    let cannot = |node: &&Arc<Node>| cannot_carry_out(&node.capabilities, node.last_seen.is_some(), strategy);
+    holders.iter().filter_map(|id| nodes.get(id)).filter(cannot).map(|node| node.name.clone()).collect()
 }
 
 #[cfg(test)]
@@ -100,6 +93,7 @@ mod tests {
         // The agents see `best` as `fifo`.
         assert_eq!(missing(Strategy::Best), "");
         assert_eq!(missing(Strategy::Other("x".into())), "");
+        assert_eq!(missing("urltest(tolerance=5ms)".into()), "n1");
     }
 
     #[test]

@@ -224,7 +224,7 @@ impl Form {
         let unknown = self.unknown.get_value();
         let kept = |error: &FieldError| {
             let text = match error.code.as_str() {
-                "strategy_unknown" => error.params.get("strategy"),
+                "strategy_unknown" | "strategy_syntax" => error.params.get("strategy"),
                 "protocol_unknown" => error.params.get("protocol"),
                 // Whether an agent can do what this page has no word for is not for this page to say either.
                 "capability_missing" => error.params.get("capability"),

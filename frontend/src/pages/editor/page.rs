@@ -88,6 +88,7 @@ fn world(id: Option<TunnelId>) -> Memo<Arc<World>> {
                 name: node.name.clone(),
                 port_range: node.port_range.clone(),
                 capabilities: node.capabilities.clone(),
+                seen: node.last_seen.is_some(),
                 taken_ports: BTreeMap::new(),
             };
             world.nodes.insert(node.id, known);

@@ -115,6 +115,7 @@ fn check(typed: Typed, tunnels: Tunnels, names: Names) -> Checked {
                     name: node.name.clone(),
                     port_range: node.port_range.clone(),
                     capabilities: node.capabilities.clone(),
+                    seen: node.last_seen.is_some(),
                     ..KnownNode::default()
                 })
                 .collect()
