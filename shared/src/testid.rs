@@ -241,6 +241,19 @@ ids! {
     PASSWORD_FIELD = "password-field:";
     /// Button of the password form.
     PASSWORD_SAVE = "password-save";
+    /// Button.
+    USER_NEW = "user-new";
+    /// Row, by user id.
+    USER_ROW = "user-row:";
+    /// Button in a row, by user id.
+    USER_EDIT = "user-edit:";
+    /// Button in a row, by user id.
+    USER_DELETE = "user-delete:";
+    /// Input of the user form, by JSON name.
+    USER_FIELD = "user-field:";
+    /// Button of the user form.
+    USER_SAVE = "user-save";
+
     /// Row of the audit log, by id.
     AUDIT_ROW = "audit-row:";
 }

@@ -4,9 +4,9 @@ use super::http::{ApiError, Method, StreamHandle, call, call_with, lines, tell, 
 use shared::api::{
     AuditEntry, DecisionLogEntry, DeletePreview, DiagnoseLine, Forward, ForwardInput, InstallCommand,
     LegHistory, LoginAnswer, LoginRequest, Node, NodeInput, PasswordChange, PinInput, SettingsAnswer,
-    SettingsInput, Tunnel, TunnelDecisions, TunnelInput, User, WallMs,
+    SettingsInput, Tunnel, TunnelDecisions, TunnelInput, User, UserChange, UserInput, UserRecord, WallMs,
 };
-use shared::ids::{ForwardId, NodeId, TunnelId};
+use shared::ids::{ForwardId, NodeId, TunnelId, UserId};
 
 type Answer<T> = Result<T, ApiError>;
 
@@ -28,6 +28,26 @@ pub async fn me() -> Answer<User> {
 /// Changes the password of whoever is logged in.
 pub async fn change_password(change: &PasswordChange) -> Answer<()> {
     tell_with(Method::Put, "/auth/password", change).await
+}
+
+/// All users.
+pub async fn users() -> Answer<Vec<UserRecord>> {
+    call(Method::Get, "/users").await
+}
+
+/// Creates a user.
+pub async fn create_user(input: &UserInput) -> Answer<UserRecord> {
+    call_with(Method::Post, "/users", input).await
+}
+
+/// Changes somebody else's role or password.
+pub async fn update_user(id: UserId, change: &UserChange) -> Answer<UserRecord> {
+    call_with(Method::Put, &format!("/users/{id}"), change).await
+}
+
+/// Deletes somebody else.
+pub async fn delete_user(id: UserId) -> Answer<()> {
+    tell(Method::Delete, &format!("/users/{id}")).await
 }
 
 /// All nodes.

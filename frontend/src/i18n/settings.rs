@@ -51,6 +51,16 @@ texts! {
     LOGGED_IN_AS = "当前用户：{name}", "Logged in as {name}";
     ROLE_ADMIN = "管理员", "Administrator";
     ROLE_VIEWER = "只读用户", "Viewer";
+    USERS = "用户", "Users";
+    USER_NEW = "添加用户", "Add a user";
+    USER_EDIT_TITLE = "用户：{name}", "User {name}";
+    USER_ROLE = "角色", "Role";
+    USER_SINCE = "创建于 {time}", "since {time}";
+    USER_YOU = "您自己", "you";
+    USER_PASSWORD_HINT = "至少 8 个字符；请私下告知此用户，登录后可自行修改。", "At least 8 characters. Tell it to the user in private; it can be changed after logging in.";
+    USER_PASSWORD_KEEP = "留空则不变；新密码会结束此用户的所有登录。", "Left empty it stays. A new one ends all sessions of the user.";
+    USER_DELETE_TITLE = "删除用户", "Delete a user";
+    USER_DELETE_LEAD = "删除“{name}”后，此用户立即退出登录，且无法再登录。操作日志会保留。", "“{name}” is logged out at once and cannot log in again. The audit log stays.";
 }
 
 /// Label, hint and unit of a numeric setting, by its JSON name.

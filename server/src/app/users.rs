@@ -7,6 +7,7 @@ use crate::error::AppError;
 use crate::state::AppState;
 use crate::store::{Db, NewAuditEntry, Tx};
 use shared::api::{Role, User, UserChange, UserInput, UserRecord, password_problem};
+use shared::field::FieldError;
 use shared::ids::UserId;
 
 /// The user of the first start.
@@ -53,6 +54,11 @@ pub async fn create(state: &AppState, by: &User, mut input: UserInput) -> Result
     input.username = input.username.trim().to_owned();
     let hash = state.passwords.hash(&input.password).await?;
     let mut tx = state.db.write().await?;
+    if tx.user_by_name(&input.username).await?.is_some() {
+        let message = format!("another user is called `{}`", input.username);
+        let taken = FieldError::new("username", "name_taken", message).with("name", &input.username);
+        return Err(AppError::Invalid(vec![taken]));
+    }
     let user = tx.insert_user(&input.username, &hash, input.role, state.clock.wall_ms()).await?;
     let record = find(&mut tx, user.id).await?;
     let what = object(&record.username, record.id);

@@ -17,3 +17,4 @@ mod nodes;
 mod page;
 mod run;
 mod settings;
+mod users;

@@ -62,7 +62,12 @@ impl Page {
 
     /// Logs in through the form.
     pub(crate) async fn log_in(&self, password: &str) -> Result<()> {
-        self.fill(testid::LOGIN_USERNAME, "admin").await?;
+        self.log_in_as("admin", password).await
+    }
+
+    /// Logs in as somebody else, and waits for the frame.
+    pub(crate) async fn log_in_as(&self, username: &str, password: &str) -> Result<()> {
+        self.fill(testid::LOGIN_USERNAME, username).await?;
         self.fill(testid::LOGIN_PASSWORD, password).await?;
         self.click(testid::LOGIN_SUBMIT).await?;
         self.shows(testid::SHELL).await?;

@@ -3,6 +3,7 @@
 pub mod account;
 pub mod decisions;
 pub mod page;
+pub mod users;
 
 use crate::api::live::use_live;
 use crate::api::{Feed, client};
@@ -30,6 +31,7 @@ pub fn SettingsPage() -> AnyView {
             {loaded(stored, move || view! { <decisions::DecisionSettings stored /> }.into_any())}
             <page::PageSettings />
             <account::Account />
+            <users::UserSettings />
         </div>
     }
     .into_any()
