@@ -82,6 +82,20 @@ impl Applied {
         }
         order
     }
+
+    /// The first of [`Applied::complete`]; there is at least one candidate.
+    pub(super) fn first(&self, candidates: &[Candidate]) -> NodeId {
+        let exists = |exit: &&NodeId| candidates.iter().any(|candidate| candidate.exit == **exit);
+        self.order.iter().find(exists).copied().unwrap_or(candidates[0].exit)
+    }
+}
+
+impl Round<'_> {
+    /// The pinned exit; a pin on an exit that is no longer in the tunnel is no pin.
+    pub(super) fn pin(&self) -> Option<NodeId> {
+        let exists = |pin: &Pin| self.candidates.iter().any(|candidate| candidate.exit == pin.exit);
+        self.pin.filter(exists).map(|pin| pin.exit)
+    }
 }
 
 /// The state of one (tunnel, owner).
@@ -200,10 +214,8 @@ impl OwnerState {
         self.last_evaluated = Some(round.now);
 
         let ranked = rank(round.candidates, settings.loss_penalty_ms_per_percent);
-        let saved: Vec<NodeId> = round.candidates.iter().map(|c| c.exit).collect();
-        let current = self.applied.complete(&saved)[0];
-        // A pin on an exit that is no longer in the tunnel is no pin.
-        let pin = round.pin.map(|pin| pin.exit).filter(|exit| saved.contains(exit));
+        let current = self.applied.first(round.candidates);
+        let pin = round.pin();
 
         let (mut reason, winner) = self.choose(round, settings, &ranked, current, pin);
         let push = winner.map(|winner| {

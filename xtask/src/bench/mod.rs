@@ -1,10 +1,12 @@
 //! Benchmarks of the data plane: the agent beside other products, on this machine's loopback.
 //!
-//! The soak is no comparison: it shows that the agent does not grow.
+//! The soak is no comparison: it shows that the agent does not grow. Nor are the decisions: they compare a machine's own
+//! code with WebAssembly.
 //!
 //! Every product does the same with the same load, within the same minutes and in an order that turns round from run to
 //! run, so that what else the machine does hits all alike. Medians and ratios are told, never single numbers.
 
+mod decisions;
 mod idle;
 mod load;
 mod machine;
@@ -26,11 +28,16 @@ use std::fs;
 use std::path::PathBuf;
 
 /// Names of the benchmarks, in alphabetical order.
-pub(crate) const NAMES: [&str; 5] = ["idle", "relay", "soak", "swap", "udp"];
+pub(crate) const NAMES: [&str; 6] = ["decisions", "idle", "relay", "soak", "swap", "udp"];
 /// Open files that the largest benchmark would like to have.
 const FILES: usize = 65_536;
 /// Files of a process that are no relayed connection.
 const OTHER_FILES: usize = 1_500;
+
+/// Whether a benchmark needs the release build of the agent.
+pub(crate) fn needs_agent(name: &str) -> bool {
+    name != "decisions"
+}
 
 /// How to run one.
 #[derive(Default)]
@@ -80,7 +87,7 @@ impl Settings {
     }
 }
 
-/// Runs one of [`NAMES`] with the release build of the agent, which must be there.
+/// Runs one of [`NAMES`] with the release build of the agent, which must be there for those that need it.
 pub(crate) fn run(project: &Project, cache: &Cache, name: &str, options: Options) -> Result<bool> {
     let Options { runs, quick, only, alone, json, soak } = options;
     let dir = project.cargo_target().join("bench-files").join(name);
@@ -90,6 +97,7 @@ pub(crate) fn run(project: &Project, cache: &Cache, name: &str, options: Options
     }
     let settings = Settings { runs, quick, only, json, products, dir, files: raise_file_limit() };
     let outcome = match name {
+        "decisions" => decisions::run(project, cache, &settings),
         "idle" => idle::run(&settings),
         "relay" => relay::run(&settings),
         "soak" => soak::run(&settings, soak),

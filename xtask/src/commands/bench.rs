@@ -44,7 +44,8 @@ pub(crate) fn run(project: &Project, arguments: &Arguments) -> Result<bool> {
         .iter()
         .flat_map(|package| {
             let home = Home::Package(&package.name);
-            package.targets("bench").into_iter().map(move |bench| (bench, home))
+            let own = package.targets("bench").into_iter().filter(|bench| !bench::NAMES.contains(bench));
+            own.map(move |bench| (bench, home))
         })
         .chain(bench::NAMES.map(|bench| (bench, Home::Here)))
         .collect();
@@ -115,7 +116,9 @@ fn one(
     // Benchmarks of whole processes measure what people run: the release profile.
     match home {
         Home::Here => {
-            run::shown(&mut project.cargo(["build", "--release", "-p", "agent"]))?;
+            if bench::needs_agent(bench) {
+                run::shown(&mut project.cargo(["build", "--release", "-p", "agent"]))?;
+            }
             let (quick, only) = (arguments.quick, arguments.only.clone());
             let runs = if arguments.quick { 1 } else { arguments.runs.max(1) };
             let soak = arguments.soak;

@@ -36,6 +36,9 @@ impl Damping {
 
     /// How often, faded.
     pub(super) fn level(&self, now: MonoMs) -> f64 {
+        if self.level == 0.0 {
+            return 0.0;
+        }
         self.level * (-(now.saturating_sub(self.at) as f64) / HALF_LIFE_MS).exp2()
     }
 

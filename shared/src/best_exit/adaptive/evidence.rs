@@ -1,7 +1,8 @@
 //! Whether another exit is better than the current one, and how sure that is.
 
-use super::memory::{LegName, Memory, Seen};
+use super::memory::{LegName, Memory};
 use super::noise::WINDOWS;
+use super::rounds::{self, Paired, Sums};
 use crate::best_exit::Settings;
 use serde::{Deserialize, Serialize};
 
@@ -71,18 +72,6 @@ impl Evidence {
     }
 }
 
-/// Sums over the last rounds of two exits.
-#[derive(Clone, Copy, Default)]
-struct Sums {
-    rounds: usize,
-    pairs: usize,
-    gain: [f64; 2],
-    most: f64,
-    current_ms: f64,
-    sent: [[f64; 2]; 2],
-    lost: [[f64; 2]; 2],
-}
-
 /// The strongest evidence that `other` is better than `current`. `shortest`: windows below are not looked at (0 = all,
 /// and single steps too).
 pub(super) fn compare(current: &Memory, other: &Memory, settings: &Settings, shortest: usize) -> Evidence {
@@ -97,30 +86,19 @@ pub(super) fn compare(current: &Memory, other: &Memory, settings: &Settings, sho
     if (0..2).any(|leg| other.long[leg].sum() >= CHANGE / 2.0 && other.lost_of_late(leg) > 1.5) {
         return nothing;
     }
-    let young = other.rounds.len().min(current.rounds.len()) < SETTLED;
+    let known = other.rounds.len().min(current.rounds.len());
+    let young = known < SETTLED;
     let shortest = if young { shortest.max(WINDOWS[2]) } else { shortest };
-    let mut pair = Pair::new(current, other, settings);
-    pair.young = young;
-    let mut best: Option<Evidence> = None;
-    let mut take = |evidence: Evidence| {
-        if best.is_none_or(|best| evidence.ratio() > best.ratio()) {
+    let pair = Pair::new(current, other, settings, known);
+    let mut best = if shortest == 0 { pair.step() } else { None };
+    for (scale, length) in WINDOWS.into_iter().enumerate().skip(1) {
+        if length > known || length < shortest {
+            continue;
+        }
+        if let Some(evidence) = pair.window(scale)
+            && best.is_none_or(|best| evidence.ratio() > best.ratio())
+        {
             best = Some(evidence);
-        }
-    };
-    let mut scale = 0;
-    for (of_current, of_other) in current.rounds.iter().rev().zip(other.rounds.iter().rev()) {
-        pair.add(of_current, of_other);
-        let rounds = pair.sums.rounds;
-        if rounds == STEP_ROUNDS && pair.step && shortest == 0 {
-            take(pair.step());
-        }
-        if scale < WINDOWS.len() && rounds == WINDOWS[scale] {
-            pair.note_recent(scale);
-            if WINDOWS[scale] >= shortest.max(WINDOWS[1]) && pair.sums.pairs as f64 >= COVERED * rounds as f64
-            {
-                take(pair.window(scale));
-            }
-            scale += 1;
         }
     }
     best.unwrap_or(nothing)
@@ -132,11 +110,10 @@ struct Pair<'a> {
     other: &'a Memory,
     settings: &'a Settings,
     penalty: f64,
-    sums: Sums,
     /// One of them is not known for long.
     young: bool,
-    /// Each of the last rounds shows a large gain.
-    step: bool,
+    /// Over each window.
+    losses: [Losses; WINDOWS.len()],
     /// What the other exit's loss costs more than the current one's, as far as it is likely: zero or negative.
     against_ms: f64,
     /// Mean gain of latency over the last 8 rounds, and of loss over the last 16.
@@ -144,93 +121,81 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    fn new(current: &'a Memory, other: &'a Memory, settings: &'a Settings) -> Self {
+    /// `known`: rounds that both are known for.
+    fn new(current: &'a Memory, other: &'a Memory, settings: &'a Settings, known: usize) -> Self {
         let penalty = settings.loss_penalty_ms_per_percent * 100.0;
-        let mut all = Sums::default();
-        for (of_current, of_other) in current.rounds.iter().rev().zip(other.rounds.iter().rev()) {
-            all.add_loss(of_current, of_other);
-        }
-        let (loss, error) = losses(&all, current, other);
-        let raw = combined(loss[0]) - combined(loss[1]);
-        let against_ms = (raw + AGAINST_SIGMAS * error).min(0.0) * penalty;
-        let sums = Sums { most: f64::MIN, ..Sums::default() };
-        Self {
-            current,
-            other,
-            settings,
-            penalty,
-            sums,
-            young: false,
-            step: true,
-            against_ms,
-            recent: (0.0, 0.0),
-        }
-    }
-
-    fn add(&mut self, of_current: &[Seen; 2], of_other: &[Seen; 2]) {
-        let sums = &mut self.sums;
-        sums.rounds += 1;
-        if of_current.iter().chain(of_other).all(|leg| leg.ms >= 0.0) {
-            let gain = [0, 1].map(|i| f64::from(of_current[i].ms) - f64::from(of_other[i].ms));
-            let total = gain[0] + gain[1];
-            let ms = f64::from(of_current[0].ms) + f64::from(of_current[1].ms);
-            sums.pairs += 1;
-            sums.gain[0] += gain[0];
-            sums.gain[1] += gain[1];
-            sums.most = sums.most.max(total);
-            sums.current_ms += ms;
-            self.step &= total >= margin(self.settings, ms);
-        } else if sums.rounds <= STEP_ROUNDS {
-            self.step = false;
-        }
-        sums.add_loss(of_current, of_other);
-    }
-
-    fn note_recent(&mut self, scale: usize) {
-        if scale <= 1 {
-            self.recent.0 = (self.sums.gain[0] + self.sums.gain[1]) / self.sums.pairs.max(1) as f64;
-        }
-        if scale <= 2 {
-            let (loss, _) = losses(&self.sums, self.current, self.other);
-            self.recent.1 = combined(loss[0]) - combined(loss[1]);
-        }
+        // Both sides are drawn to the same place, so that equals stay equals.
+        let prior = [0, 1].map(|leg| f64::midpoint(current.long[leg].loss(), other.long[leg].loss()));
+        let over = |scale| Losses::new([current.rounds.window(scale), other.rounds.window(scale)], prior);
+        // The shortest window is not looked at.
+        let losses = [Losses::default(), over(1), over(2), over(3), over(4)];
+        let all = if current.rounds.len() == other.rounds.len() {
+            losses[4]
+        } else {
+            Losses::new([&current.rounds.last(known), &other.rounds.last(known)], prior)
+        };
+        let against_ms = (all.gain + AGAINST_SIGMAS * all.error).min(0.0) * penalty;
+        let latest = rounds::paired(&current.rounds, &other.rounds, 1);
+        let latency = (latest.gain_ms[0] + latest.gain_ms[1]) / f64::from(latest.pairs.max(1));
+        let recent = (latency, losses[if known >= WINDOWS[2] { 2 } else { 1 }].gain);
+        Self { current, other, settings, penalty, young: known < SETTLED, losses, against_ms, recent }
     }
 
     /// A large step: every one of the last rounds shows it, and it is larger than the noise of their mean.
-    fn step(&self) -> Evidence {
-        let sums = &self.sums;
-        let pairs = sums.pairs.max(1) as f64;
-        let lost: f64 = sums.lost[1].iter().sum::<f64>() - sums.lost[0].iter().sum::<f64>();
-        let gain = (sums.gain[0] + sums.gain[1]) / pairs + self.against_ms;
-        let need = margin(self.settings, sums.current_ms / pairs).max(STEP_SIGMAS * self.step_noise());
-        Evidence {
-            have_ms: if lost > 1.5 { 0.0 } else { gain },
-            need_ms: need,
-            trigger: Trigger::Step,
-            leg: guilty(sums.gain),
-            rounds: sums.rounds,
+    fn step(&self) -> Option<Evidence> {
+        let (mut gain, mut current_ms, mut lost) = ([0.0; 2], 0.0, 0.0);
+        for ago in 0..STEP_ROUNDS {
+            let (of_current, of_other) = (self.current.rounds.ago(ago)?, self.other.rounds.ago(ago)?);
+            if !(of_current.is_measured() && of_other.is_measured()) {
+                return None;
+            }
+            let ms = of_current.ms(0) + of_current.ms(1);
+            if ms - of_other.ms(0) - of_other.ms(1) < margin(self.settings, ms) {
+                return None;
+            }
+            current_ms += ms;
+            for (leg, gain) in gain.iter_mut().enumerate() {
+                *gain += of_current.ms(leg) - of_other.ms(leg);
+                lost += of_other.lost(leg) - of_current.lost(leg);
+            }
         }
+        let rounds = STEP_ROUNDS as f64;
+        let have_ms = (gain[0] + gain[1]) / rounds + self.against_ms;
+        Some(Evidence {
+            have_ms: if lost > 1.5 { 0.0 } else { have_ms },
+            need_ms: margin(self.settings, current_ms / rounds).max(STEP_SIGMAS * self.step_noise()),
+            trigger: Trigger::Step,
+            leg: guilty(gain),
+            rounds: STEP_ROUNDS,
+        })
     }
 
-    fn window(&self, scale: usize) -> Evidence {
-        let (sums, current, other) = (&self.sums, self.current, self.other);
-        let pairs = sums.pairs as f64;
-        let mean = (sums.gain[0] + sums.gain[1]) / pairs;
+    /// Over window number `scale`; none if too few of its rounds were measured on both sides.
+    fn window(&self, scale: usize) -> Option<Evidence> {
+        let (current, other) = (self.current, self.other);
+        let Paired { pairs, gain_ms: gain, first_ms } = rounds::paired(&current.rounds, &other.rounds, scale);
+        let pairs = f64::from(pairs);
+        if pairs < COVERED * WINDOWS[scale] as f64 {
+            return None;
+        }
+        let mean = (gain[0] + gain[1]) / pairs;
         // One outlier is no evidence: the best round does not count for the other exit.
-        let latency_gain =
-            if mean > 0.0 { (mean * pairs - sums.most) / (pairs - 1.0).max(1.0) } else { mean };
+        let latency_gain = if mean > 0.0 {
+            (mean * pairs - rounds::most(&current.rounds, &other.rounds, scale)) / (pairs - 1.0).max(1.0)
+        } else {
+            mean
+        };
 
-        let (loss, independent) = losses(sums, current, other);
+        let Losses { loss, gain: raw, error: independent } = self.losses[scale];
         let wandering: f64 =
             [current, other].iter().map(|m| m.loss_noise.variance(scale).unwrap_or(0.0)).sum();
         let error = independent.max(wandering.sqrt());
         let changed = (0..2).find(|i| current.long[*i].sum() >= CHANGE);
         let sigmas = if changed.is_some() { CHANGED_SIGMAS } else { LOSS_SIGMAS };
-        let raw = combined(loss[0]) - combined(loss[1]);
         let loss_gain = (raw - sigmas * error).max(0.0) * self.penalty;
 
         let have = latency_gain + loss_gain + self.against_ms;
-        let score = sums.current_ms / pairs + combined(loss[0]) * self.penalty;
+        let score = first_ms / pairs + combined(loss[0]) * self.penalty;
         let need = margin(self.settings, score).max(LATENCY_SIGMAS * self.noise(scale));
         // A long window reaches back behind the last change: what it says must still be so.
         let by_loss = loss_gain > latency_gain;
@@ -242,11 +207,11 @@ impl<'a> Pair<'a> {
             Some(0) => LegName::A,
             Some(_) => LegName::B,
             None if by_loss => guilty([0, 1].map(|i| loss[0][i] - loss[1][i])),
-            None => guilty(sums.gain),
+            None => guilty(gain),
         };
         let trigger = if changed.is_some() && by_loss { Trigger::Loss } else { Trigger::Window };
         let have_ms = if still && !risky { have } else { have.min(STILL * need) };
-        Evidence { have_ms, need_ms: need, trigger, leg, rounds: sums.rounds }
+        Some(Evidence { have_ms, need_ms: need, trigger, leg, rounds: WINDOWS[scale] })
     }
 
     /// The same over the few rounds of a step: also as longer blocks tell it, which know it better where it is white.
@@ -261,32 +226,29 @@ impl<'a> Pair<'a> {
     }
 }
 
-impl Sums {
-    fn add_loss(&mut self, of_current: &[Seen; 2], of_other: &[Seen; 2]) {
-        for i in 0..2 {
-            for (side, legs) in [of_current, of_other].into_iter().enumerate() {
-                self.sent[side][i] += f64::from(legs[i].sent);
-                self.lost[side][i] += f64::from(legs[i].lost);
-            }
-        }
-    }
+/// What two exits lost over a window.
+#[derive(Clone, Copy, Default)]
+struct Losses {
+    /// Of the current and of the other exit, each leg.
+    loss: [[f64; 2]; 2],
+    /// How much less a connection loses through the other one.
+    gain: f64,
+    /// Standard error of that if losses are independent.
+    error: f64,
 }
 
-/// The loss of each leg of both, and the standard error of the difference if losses are independent.
-#[expect(clippy::needless_range_loop, reason = "two sides and two legs, in several arrays at once")]
-fn losses(sums: &Sums, current: &Memory, other: &Memory) -> ([[f64; 2]; 2], f64) {
-    let mut loss = [[0.0; 2]; 2];
-    let mut variance = 0.0;
-    for i in 0..2 {
-        // Both sides are drawn to the same place, so that equals stay equals.
-        let prior = f64::midpoint(current.long[i].loss(), other.long[i].loss());
+impl Losses {
+    fn new(sums: [&Sums; 2], prior: [f64; 2]) -> Self {
+        let (mut loss, mut variance) = ([[0.0; 2]; 2], 0.0);
         for side in 0..2 {
-            let sent = sums.sent[side][i];
-            loss[side][i] = (sums.lost[side][i] + prior * 4.0) / (sent + 4.0);
-            variance += loss[side][i] * (1.0 - loss[side][i]) / sent.max(1.0);
+            for i in 0..2 {
+                let sent = sums[side].sent(i);
+                loss[side][i] = (sums[side].lost(i) + prior[i] * 4.0) / (sent + 4.0);
+                variance += loss[side][i] * (1.0 - loss[side][i]) / sent.max(1.0);
+            }
         }
+        Self { loss, gain: combined(loss[0]) - combined(loss[1]), error: variance.sqrt() }
     }
-    (loss, variance.sqrt())
 }
 
 fn margin(settings: &Settings, current_ms: f64) -> f64 {

@@ -11,8 +11,8 @@ use crate::ids::NodeId;
 
 /// Evaluated rounds further apart than this many intervals are not consecutive.
 const MAX_GAP_INTERVALS: u64 = 3;
-/// Rounds in the score that is shown and that orders the exits behind the first.
-const SHOWN_ROUNDS: usize = 16;
+/// The window of the score that is shown and that orders the exits behind the first: 16 rounds.
+const SHOWN: usize = 2;
 /// Without leg B an exit is kept for the length of the longest useful memory, if not longer by the settings.
 const AWAY_MS: u64 = 185_000;
 /// Waiting for a refused push doubles up to this.
@@ -52,9 +52,7 @@ impl OwnerState {
             return Verdict { ranked: Vec::new(), reason: self.reason.clone(), push: None };
         }
         self.last_evaluated = Some(now);
-        let saved: Vec<NodeId> = round.candidates.iter().map(|c| c.exit).collect();
-        let current = self.applied.complete(&saved)[0];
-        let pin = round.pin.map(|pin| pin.exit).filter(|exit| saved.contains(exit));
+        let (current, pin) = (self.applied.first(round.candidates), round.pin());
         if nobody_works(round.candidates) {
             adaptive.last_round = Some(now);
             let ranked = adaptive.ranked(round.candidates, settings);
@@ -135,7 +133,7 @@ impl OwnerState {
             return lost(Trigger::Down, current.failed_leg).ok_or((Reason::AllExitsFailed, None));
         }
         let away_ms = now.saturating_sub(current.tried);
-        let unmeasured = current.rounds.back().is_some_and(|legs| legs.iter().any(|leg| leg.sent == 0.0));
+        let unmeasured = current.rounds.newest().is_some_and(|seen| !seen.is_tried());
         if unmeasured {
             let grace_ms = settings.unmeasured_grace_ms.max(AWAY_MS);
             if away_ms < grace_ms {
@@ -245,14 +243,18 @@ impl Adaptive {
             self.exits.iter_mut().for_each(Memory::gap);
         }
         self.last_round = Some(now);
-        self.exits.retain(|memory| candidates.iter().any(|candidate| candidate.exit == memory.exit));
-        for candidate in candidates {
-            let at = self.exits.iter().position(|memory| memory.exit == candidate.exit);
-            let at = at.unwrap_or_else(|| {
-                self.exits.push(Memory::new(candidate.exit, now));
-                self.exits.len() - 1
-            });
-            self.exits[at].add(candidate, settings.ping_count, now);
+        let same = self.exits.len() == candidates.len()
+            && self.exits.iter().zip(candidates).all(|(memory, candidate)| memory.exit == candidate.exit);
+        if !same {
+            let mut before = std::mem::take(&mut self.exits);
+            let memory = |candidate: &Candidate| match before.iter().position(|m| m.exit == candidate.exit) {
+                Some(at) => before.swap_remove(at),
+                None => Memory::new(candidate.exit, now),
+            };
+            self.exits = candidates.iter().map(memory).collect();
+        }
+        for (memory, candidate) in self.exits.iter_mut().zip(candidates) {
+            memory.add(candidate, settings.ping_count, now);
         }
     }
 
@@ -260,7 +262,7 @@ impl Adaptive {
     fn ranked(&self, candidates: &[Candidate], settings: &Settings) -> Vec<Ranked> {
         let score = |candidate: &Candidate| {
             let memory = self.find(candidate.exit).filter(|memory| memory.state != State::Down)?;
-            let (latency_ms, legs) = memory.summary(SHOWN_ROUNDS)?;
+            let (latency_ms, legs) = memory.summary(SHOWN)?;
             let loss = 1.0 - (1.0 - legs[0]) * (1.0 - legs[1]);
             let loss_penalty_ms = loss * 100.0 * settings.loss_penalty_ms_per_percent;
             let total_ms = latency_ms + loss_penalty_ms;
@@ -277,7 +279,7 @@ impl Adaptive {
 
     fn advantage(&self, current: NodeId, other: NodeId, settings: &Settings) -> Option<f64> {
         let total = |exit| {
-            let (ms, loss) = self.find(exit)?.summary(SHOWN_ROUNDS)?;
+            let (ms, loss) = self.find(exit)?.summary(SHOWN)?;
             let loss = 1.0 - (1.0 - loss[0]) * (1.0 - loss[1]);
             Some(ms + loss * 100.0 * settings.loss_penalty_ms_per_percent)
         };

@@ -1,24 +1,20 @@
 //! What is remembered of one exit: its last rounds, its long-run loss, whether it can be used.
 
 use super::noise::{Noise, WINDOWS};
+use super::rounds::{Rounds, Seen};
 use crate::best_exit::machine::Candidate;
 use crate::best_exit::{Leg, LegFailure, MonoMs};
 use crate::ids::NodeId;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 
-/// Rounds kept: the longest window.
-pub(super) const KEPT: usize = WINDOWS[WINDOWS.len() - 1];
 /// Samples per leg before an exit is judged (Wilson's bound of 20 clean ones is 12 % loss; of fewer it says nothing).
 pub(super) const ENOUGH_SAMPLES: u32 = 20;
-/// Half-life of the long-run loss, in rounds: half an hour at 5 s.
-const LONG_ROUNDS: f64 = 360.0;
+/// What a round leaves of the long-run loss before it: its half-life is 360 rounds, half an hour at 5 s.
+const KEEP: f64 = 0.998_076_443_575_628_7;
 /// Strength of the prior that a leg loses 1 %: as if it had lost half a sample of 50.
 const PRIOR: (f64, f64) = (0.5, 50.0);
 /// The changes of loss that are looked for: to so many times as much, or by so much more.
 const CHANGES: [(f64, f64); 2] = [(2.0, 0.03), (3.0, 0.08)];
-/// A peer's agent may say anything; beyond an hour one number is as bad as another.
-const LONGEST_MS: f64 = 3_600_000.0;
 /// Where the sum for a change of loss stops growing, so that it can also shrink in time.
 const MAX_SUM: f64 = 22.0;
 /// Rounds without anything until an exit is down; one alone may be a short burst.
@@ -55,17 +51,6 @@ pub(super) enum State {
     Probation,
 }
 
-/// One leg in one round.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Seen {
-    /// Mean latency; negative: none.
-    pub(super) ms: f32,
-    pub(super) sent: f32,
-    pub(super) lost: f32,
-}
-
-const MISSING: Seen = Seen { ms: -1.0, sent: 0.0, lost: 0.0 };
-
 /// What is remembered of a leg beyond its last rounds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Long {
@@ -86,21 +71,26 @@ impl Long {
         self.sums[0].max(self.sums[1])
     }
 
-    /// `spread`: how much more the loss wanders than independent losses would.
-    fn add(&mut self, seen: Seen, spread: f64) {
-        let (sent, lost) = (f64::from(seen.sent), f64::from(seen.lost));
+    /// One round. `spread`: how much more the loss wanders than independent losses would.
+    fn add(&mut self, sent: f64, lost: f64, spread: f64) {
         if sent <= 0.0 {
             return;
         }
         let before = self.loss().clamp(0.01, 0.5);
         for (sum, (factor, more)) in self.sums.iter_mut().zip(CHANGES) {
+            // What is not lost makes a sum smaller, and an empty one stays empty.
+            if lost <= 0.0 && *sum <= 0.0 {
+                continue;
+            }
             let after = (factor * before).max(before + more).min(0.9);
-            let gain = lost * (after / before).ln() + (sent - lost) * ((1.0 - after) / (1.0 - before)).ln();
+            let mut gain = (sent - lost) * ((1.0 - after) / (1.0 - before)).ln();
+            if lost > 0.0 {
+                gain += lost * (after / before).ln();
+            }
             *sum = (*sum + gain / spread).clamp(0.0, MAX_SUM);
         }
-        let keep = 0.5f64.powf(1.0 / LONG_ROUNDS);
-        self.sent = self.sent * keep + sent;
-        self.lost = self.lost * keep + lost;
+        self.sent = self.sent * KEEP + sent;
+        self.lost = self.lost * KEEP + lost;
     }
 }
 
@@ -108,8 +98,8 @@ impl Long {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Memory {
     pub(super) exit: NodeId,
-    /// Both legs, newest last.
-    pub(super) rounds: VecDeque<[Seen; 2]>,
+    /// The last ones, both legs.
+    pub(super) rounds: Rounds,
     pub(super) long: [Long; 2],
     pub(super) latency_noise: Noise,
     pub(super) loss_noise: Noise,
@@ -131,7 +121,7 @@ impl Memory {
     pub(super) fn new(exit: NodeId, now: MonoMs) -> Self {
         Self {
             exit,
-            rounds: VecDeque::with_capacity(KEPT),
+            rounds: Rounds::default(),
             long: [Long::default(), Long::default()],
             latency_noise: Noise::default(),
             loss_noise: Noise::default(),
@@ -148,21 +138,17 @@ impl Memory {
     /// Takes a round into account. `samples`: of one leg, as the settings ask for.
     pub(super) fn add(&mut self, candidate: &Candidate, samples: u32, now: MonoMs) {
         let legs = [&candidate.leg_a, &candidate.leg_b];
-        let seen = legs.map(|leg| seen(leg, samples));
-        if self.rounds.len() == KEPT {
-            self.rounds.pop_front();
-        }
-        self.rounds.push_back(seen);
+        let seen = Seen::new(legs, samples);
+        self.rounds.push(seen);
         let spread = self.spread(samples);
-        for (long, seen) in self.long.iter_mut().zip(seen) {
-            long.add(seen, spread);
+        for (i, long) in self.long.iter_mut().enumerate() {
+            long.add(seen.sent(i), seen.lost(i), spread);
         }
         let failed = legs.iter().position(|leg| matches!(leg, Leg::Failed { .. }));
-        let measured = legs.iter().all(|leg| leg.numbers().is_some());
+        let measured = seen.is_measured();
         if measured {
-            self.latency_noise.add(f64::from(seen[0].ms) + f64::from(seen[1].ms));
-            let share = |seen: Seen| f64::from(seen.lost / seen.sent);
-            self.loss_noise.add(share(seen[0]) + share(seen[1]));
+            self.latency_noise.add(seen.ms(0) + seen.ms(1));
+            self.loss_noise.add(seen.lost(0) / seen.sent(0) + seen.lost(1) / seen.sent(1));
         }
         match failed {
             Some(leg) => {
@@ -231,29 +217,20 @@ impl Memory {
 
     /// Its last round worked, whatever was before.
     pub(super) fn works_now(&self) -> bool {
-        self.failed == 0 && self.rounds.back().is_some_and(|legs| legs.iter().all(|leg| leg.ms >= 0.0))
+        self.failed == 0 && self.rounds.newest().is_some_and(Seen::is_measured)
     }
 
     /// Samples that a leg lost in the last 16 rounds.
-    pub(super) fn lost_of_late(&self, leg: usize) -> f32 {
-        self.rounds.iter().rev().take(WINDOWS[2]).map(|legs| legs[leg].lost).sum()
+    pub(super) fn lost_of_late(&self, leg: usize) -> f64 {
+        self.rounds.window(2).lost(leg)
     }
 
-    /// Mean latency of both legs in milliseconds over the last `rounds`, and the loss of each, drawn towards the long run.
-    pub(super) fn summary(&self, rounds: usize) -> Option<(f64, [f64; 2])> {
-        let (mut ms, mut count, mut sent, mut lost) = (0.0, 0u32, [0.0; 2], [0.0; 2]);
-        for legs in self.rounds.iter().rev().take(rounds) {
-            if legs.iter().all(|leg| leg.ms >= 0.0) {
-                ms += f64::from(legs[0].ms) + f64::from(legs[1].ms);
-                count += 1;
-            }
-            for (i, leg) in legs.iter().enumerate() {
-                sent[i] += f64::from(leg.sent);
-                lost[i] += f64::from(leg.lost);
-            }
-        }
-        let loss = |i: usize| (lost[i] + self.long[i].loss() * 20.0) / (sent[i] + 20.0);
-        (count > 0).then(|| (ms / f64::from(count), [loss(0), loss(1)]))
+    /// Mean latency of both legs in milliseconds over window number `scale`, and the loss of each, drawn towards the
+    /// long run.
+    pub(super) fn summary(&self, scale: usize) -> Option<(f64, [f64; 2])> {
+        let (sums, count) = (self.rounds.window(scale), self.rounds.measured(scale));
+        let loss = |leg: usize| (sums.lost(leg) + self.long[leg].loss() * 20.0) / (sums.sent(leg) + 20.0);
+        (count > 0).then(|| ((sums.ms(0) + sums.ms(1)) / f64::from(count), [loss(0), loss(1)]))
     }
 
     /// How much more the loss wanders than independent losses would: 1, or more on a path with bursts.
@@ -265,11 +242,12 @@ impl Memory {
     }
 }
 
-fn seen(leg: &Leg, samples: u32) -> Seen {
-    let sent = samples.max(1) as f32;
-    match (leg, leg.numbers()) {
-        (_, Some((ms, loss))) => Seen { ms: ms.min(LONGEST_MS) as f32, sent, lost: loss as f32 * sent },
-        (Leg::Unmeasured { .. }, None) => MISSING,
-        (_, None) => Seen { ms: -1.0, sent, lost: sent },
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_long_run_halves_in_half_an_hour() {
+        assert!((KEEP.powi(360) - 0.5).abs() < 1e-12);
     }
 }

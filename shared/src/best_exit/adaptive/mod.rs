@@ -1,6 +1,7 @@
 //! The adaptive rules: windows instead of rounds, margins scaled to the noise, states instead of single failures.
 //!
 //! - [`noise`]: how much a value wanders by itself, at each length of time
+//! - [`rounds`]: the last rounds, and sums over windows of them
 //! - [`memory`]: what is remembered of one exit
 //! - [`evidence`]: whether another exit is better, and how sure that is
 //! - [`judge`]: the decision of one round
@@ -11,6 +12,7 @@ mod evidence;
 mod judge;
 mod memory;
 mod noise;
+mod rounds;
 
 pub use evidence::Trigger;
 pub use memory::LegName;

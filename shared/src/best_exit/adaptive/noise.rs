@@ -11,75 +11,83 @@ const UNTRIM: f64 = 1.25;
 /// Fewer say nothing yet.
 const ENOUGH: usize = 3;
 
-/// Differences between neighbouring blocks of one length.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Blocks {
-    sum: f64,
-    rounds: usize,
-    last: Option<f64>,
-    /// Sizes of the last differences; a ring.
-    steps: Vec<f32>,
-    next: usize,
-    variance: Option<f64>,
-}
-
-impl Blocks {
-    fn add(&mut self, value: f64, length: usize) {
-        self.sum += value;
-        self.rounds += 1;
-        if self.rounds < length {
-            return;
-        }
-        let mean = self.sum / length as f64;
-        (self.sum, self.rounds) = (0.0, 0);
-        if let Some(last) = self.last.replace(mean) {
-            let step = (mean - last).abs() as f32;
-            if self.steps.len() < KEPT {
-                self.steps.push(step);
-            } else {
-                self.steps[self.next] = step;
-            }
-            self.next = (self.next + 1) % KEPT;
-            self.variance = self.trimmed();
-        }
-    }
-
-    /// Variance of a block's mean: half the mean square of the differences (Allan's variance). It knows correlated
-    /// samples, bursts and oscillation for what they are at this length. The largest one is left out: a single step is
-    /// an event to be noticed, not noise; steps that repeat are noise.
-    fn trimmed(&self) -> Option<f64> {
-        if self.steps.len() < ENOUGH {
-            return None;
-        }
-        let (mut sum, mut largest) = (0.0, 0.0f64);
-        for step in &self.steps {
-            let square = f64::from(*step).powi(2);
-            sum += square;
-            largest = largest.max(square);
-        }
-        Some(0.5 * UNTRIM * (sum - largest) / (self.steps.len() - 1) as f64)
-    }
-}
-
-/// The noise of one value.
+/// The noise of one value: differences between neighbouring blocks, for blocks of each length. What every round looks at
+/// lies together, and what a complete block changes behind it: with 10,000 owners memory is what takes the time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Noise {
-    blocks: [Blocks; WINDOWS.len()],
+    /// Rounds so far; it tells which of the numbers below are there.
+    rounds: u32,
+    /// Of the shortest block that is not complete.
+    sum: f32,
+    /// Variance of a block's mean.
+    variance: [f32; WINDOWS.len()],
+    /// Sum of the first half of a block, until the second is there.
+    half: [f32; WINDOWS.len()],
+    /// Mean of the last complete block.
+    last: [f32; WINDOWS.len()],
+    /// Sizes of the last differences; rings.
+    steps: [[f32; KEPT]; WINDOWS.len()],
 }
 
 impl Noise {
     pub(super) fn add(&mut self, value: f64) {
-        for (blocks, length) in self.blocks.iter_mut().zip(WINDOWS) {
-            blocks.add(value, length);
+        self.rounds = self.rounds.wrapping_add(1);
+        self.sum += value as f32;
+        if !self.rounds.is_multiple_of(WINDOWS[0] as u32) {
+            return;
         }
+        let mut sum = std::mem::take(&mut self.sum);
+        for (scale, length) in WINDOWS.into_iter().enumerate() {
+            // Each length is twice the one before: two blocks of that are one of this.
+            if scale > 0 {
+                if !self.rounds.is_multiple_of(length as u32) {
+                    self.half[scale] = sum;
+                    return;
+                }
+                sum += self.half[scale];
+            }
+            self.complete(scale, sum / length as f32);
+        }
+    }
+
+    fn complete(&mut self, scale: usize, mean: f32) {
+        let last = std::mem::replace(&mut self.last[scale], mean);
+        // The first block has none before it.
+        if let Some(number) = (self.rounds as usize / WINDOWS[scale]).checked_sub(2) {
+            self.steps[scale][number % KEPT] = (mean - last).abs();
+            self.variance[scale] = trimmed(&self.steps[scale][..self.known(scale)]);
+        }
+    }
+
+    /// Differences that are kept.
+    fn known(&self, scale: usize) -> usize {
+        (self.rounds as usize / WINDOWS[scale]).saturating_sub(1).min(KEPT)
     }
 
     /// Variance of the mean over window number `scale`. Where that is not known yet it is taken from a shorter one, and
     /// supposed to shrink only with the square root of the length, as it does where samples are correlated.
     pub(super) fn variance(&self, scale: usize) -> Option<f64> {
-        let known = (0..=scale).rev().find_map(|s| Some((s, self.blocks[s].variance?)));
-        known.map(|(s, variance)| variance / ((WINDOWS[scale] / WINDOWS[s]) as f64).sqrt())
+        let known = (0..=scale).rev().find(|scale| self.known(*scale) >= ENOUGH)?;
+        let variance = f64::from(self.variance[known]);
+        Some(if known == scale {
+            variance
+        } else {
+            variance / ((WINDOWS[scale] / WINDOWS[known]) as f64).sqrt()
+        })
     }
+}
+
+/// Variance of a block's mean: half the mean square of the differences (Allan's variance). It knows correlated samples,
+/// bursts and oscillation for what they are at this length. The largest one is left out: a single step is an event to
+/// be noticed, not noise; steps that repeat are noise.
+fn trimmed(steps: &[f32]) -> f32 {
+    let (mut sum, mut largest) = (0.0f64, 0.0f64);
+    for step in steps {
+        let square = f64::from(*step).powi(2);
+        sum += square;
+        largest = largest.max(square);
+    }
+    (0.5 * UNTRIM * (sum - largest) / steps.len().saturating_sub(1).max(1) as f64) as f32
 }
 
 #[cfg(test)]
