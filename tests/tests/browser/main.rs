@@ -2,12 +2,16 @@
 //!
 //! Each test has a panel and a browser of its own and ends with a browser log in which nothing is wrong. What the page
 //! must be seen to do while links get bad runs in the lab, with agents as processes; the rest needs no more than a
-//! panel on loopback. Screenshots of every screen go to `target/screenshots`, and of the last moment of a failed test.
+//! panel on loopback. `dashboard` is about another page: one made for Clash, in front of an agent. Screenshots of every screen go to `target/screenshots`, and of the last moment of a failed test.
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
+#[path = "../interop/address.rs"]
+mod address;
 mod browser;
 mod connection;
+mod dashboard;
+mod dashboard_site;
 mod editor;
 mod forwards;
 mod login;

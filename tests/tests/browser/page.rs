@@ -135,6 +135,32 @@ impl Page {
         .await
     }
 
+    /// Waits until an element at this XPath can be seen.
+    pub(crate) async fn shows_at(&self, xpath: &str) -> Result<WebElement> {
+        eventually(&format!("{xpath} is shown"), PATIENCE, async || {
+            for element in self.all_at(xpath).await? {
+                if element.is_displayed().await? {
+                    return Ok(element);
+                }
+            }
+            bail!("it is not")
+        })
+        .await
+    }
+
+    /// All elements at this XPath, seen or not.
+    pub(crate) async fn all_at(&self, xpath: &str) -> Result<Vec<WebElement>> {
+        Ok(self.driver.find_all(By::XPath(xpath)).await?)
+    }
+
+    /// Presses what is at this XPath, once it can be pressed.
+    pub(crate) async fn press(&self, xpath: &str) -> Result<()> {
+        eventually(&format!("{xpath} can be pressed"), PATIENCE, async || {
+            Ok(self.shows_at(xpath).await?.click().await?)
+        })
+        .await
+    }
+
     /// Replaces what is written in an input, as a person would.
     pub(crate) async fn fill(&self, id: &str, text: &str) -> Result<()> {
         let input = self.shows(id).await?;

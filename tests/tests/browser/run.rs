@@ -17,7 +17,7 @@ pub(crate) struct Lab {
 }
 
 /// Whether there is a browser; says so if not.
-fn has_browser() -> bool {
+pub(crate) fn has_browser() -> bool {
     let found = browser::installed().is_some();
     if !found {
         println!("SKIPPED: chromium not installed, run cargo xtask setup");

@@ -81,7 +81,7 @@ impl Suite {
             Self::Unit | Self::Api | Self::Sim | Self::Interop => &[],
             Self::Wasm => &[Part::WasmStd, Part::WasmBindgen, Part::Node],
             Self::System => &[Part::Lab],
-            Self::Browser => &[Part::Browser, Part::Lab],
+            Self::Browser => &[Part::Browser, Part::Dashboard, Part::Lab],
             Self::Postgres => &[Part::Postgres],
         }
     }

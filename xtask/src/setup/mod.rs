@@ -1,12 +1,14 @@
 //! What the machine lacks, part by part. Each part looks first and prints one line.
 
 pub(crate) mod apt;
+mod dashboard;
 mod page_tools;
 mod peers;
 mod rust_source;
 mod scratch;
 mod wasm_std;
 
+pub(crate) use dashboard::folder as dashboard_dir;
 pub(crate) use page_tools::{TRUNK_VERSION, WASM_OPT_VERSION, trunk_dir, wasm_bindgen_dir, wasm_opt_dir};
 pub(crate) use wasm_std::{Way, toolchain as wasm_toolchain};
 
@@ -32,6 +34,8 @@ pub(crate) enum Part {
     Browser,
     /// `ip`, for the network namespaces of the lab.
     Lab,
+    /// What the browser suite puts before the agent.
+    Dashboard,
     /// The server binaries for the suite that runs on PostgreSQL.
     Postgres,
 }
@@ -49,6 +53,7 @@ impl Part {
             Self::Node => "Node.js",
             Self::Browser => "Chromium",
             Self::Lab => "iproute2",
+            Self::Dashboard => "dashboard",
             Self::Postgres => "PostgreSQL",
         }
     }
@@ -62,6 +67,7 @@ impl Part {
             Self::Node => apt::node(setup),
             Self::Browser => apt::browser(setup),
             Self::Lab => apt::lab(setup),
+            Self::Dashboard => dashboard::install(setup),
             Self::Postgres => apt::postgres(setup),
         }
     }
@@ -104,7 +110,7 @@ pub(crate) fn ensure(project: &Project, cache: &Cache, parts: &[Part]) -> Result
 pub(crate) fn everything(project: &Project, cache: &Cache, way: Way, with_peers: bool) -> Result<bool> {
     let setup = Setup { project, cache, way, talkative: true };
     let mut parts = Part::PAGE.to_vec();
-    parts.extend([Part::Node, Part::Browser, Part::Lab]);
+    parts.extend([Part::Node, Part::Browser, Part::Dashboard, Part::Lab]);
     if project.packages().iter().any(|package| package.targets("test").contains(&"postgres")) {
         parts.push(Part::Postgres);
     }
