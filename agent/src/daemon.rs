@@ -5,6 +5,7 @@ use crate::chain::group::choices::Choices;
 use crate::clash::{Clash, ClashOptions};
 use crate::clock::{Clock, Random};
 use crate::commands::Commands;
+use crate::guard::blocked::BlockedProtocols;
 use crate::link::{Link, LinkOptions};
 use crate::probe::Prober;
 use crate::runtime::{Change, Runtime, RuntimeOptions};
@@ -47,7 +48,9 @@ pub async fn run(options: DaemonOptions, stop: CancellationToken) -> anyhow::Res
     };
     let folder = StateFolder::open(&options.state_dir)?;
     let choices = Choices::open(&options.state_dir);
-    let runtime = new_runtime(&clock, &random, options.allow_commands, choices);
+    let blocked = BlockedProtocols::open(&options.state_dir);
+    let kept = (choices, blocked);
+    let runtime = new_runtime(&clock, &random, options.allow_commands, kept);
     if clash.is_some() {
         // Before the first connection.
         runtime.watch().begin();
@@ -100,7 +103,19 @@ pub async fn run(options: DaemonOptions, stop: CancellationToken) -> anyhow::Res
 }
 
 /// A data plane with the same time and randomness as the link.
-pub(crate) fn new_runtime(clock: &Clock, random: &Random, allow_commands: bool, choices: Choices) -> Runtime {
+pub(crate) fn new_runtime(
+    clock: &Clock,
+    random: &Random,
+    allow_commands: bool,
+    (choices, blocked): (Choices, BlockedProtocols),
+) -> Runtime {
     let (clock, random) = (clock.clone(), random.clone());
-    Runtime::new(RuntimeOptions { clock, random, allow_commands, choices, ..RuntimeOptions::default() })
+    Runtime::new(RuntimeOptions {
+        clock,
+        random,
+        allow_commands,
+        choices,
+        blocked,
+        ..RuntimeOptions::default()
+    })
 }

@@ -14,6 +14,7 @@ pub mod daemon;
 pub mod datagram;
 pub mod document;
 mod document_problems;
+pub mod guard;
 pub mod limit;
 pub mod link;
 pub mod metadata;

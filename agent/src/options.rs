@@ -2,6 +2,7 @@
 
 use crate::chain::group::choices::Choices;
 use crate::clock::{Clock, Random};
+use crate::guard::blocked::BlockedProtocols;
 use crate::tasks::Tasks;
 use std::time::Duration;
 
@@ -57,6 +58,8 @@ pub struct RuntimeOptions {
     pub allow_commands: bool,
     /// What persons have chosen in groups that leave it to them.
     pub choices: Choices,
+    /// Protocols that clients may not speak.
+    pub blocked: BlockedProtocols,
     /// Where what outlives a connection runs. Each runtime puts its own here.
     pub tasks: Tasks,
 }

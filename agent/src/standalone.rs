@@ -6,6 +6,7 @@ use crate::clash::{Clash, ClashOptions};
 use crate::clock::{Clock, Random};
 use crate::daemon::new_runtime;
 use crate::document;
+use crate::guard::blocked::BlockedProtocols;
 use crate::runtime::{Change, Runtime};
 use shared::gost::GostConfig;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,8 @@ pub async fn run(
     };
     // Whoever may write the file of this machine's agent may run commands on it anyway.
     let choices = choices_in.as_deref().map(Choices::open).unwrap_or_default();
-    let runtime = new_runtime(&Clock::system(), &Random::system(), true, choices);
+    let runtime =
+        new_runtime(&Clock::system(), &Random::system(), true, (choices, BlockedProtocols::default()));
     if clash.is_some() {
         // Before the first connection.
         runtime.watch().begin();

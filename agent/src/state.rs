@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 const FILE: &str = "config.json";
-const TEMPORARY: &str = "config.json.new";
 const SET_ASIDE: &str = "config.json.corrupt";
 const LOCK: &str = "lock";
 /// Saves waiting for the disk; each waiting command holds one, and there are fewer commands than this.
@@ -99,16 +98,22 @@ impl StateFolder {
         Loaded::SetAside { reason, to }
     }
 
-    /// Replaces the file as a whole: after a crash at any moment there is the old or the new one.
     fn write(&self, json: &[u8]) -> io::Result<()> {
-        let temporary = self.folder.join(TEMPORARY);
-        let mut file = private().create(true).truncate(true).open(&temporary)?;
-        file.write_all(json)?;
-        file.sync_all()?;
-        drop(file);
-        fs::rename(&temporary, self.folder.join(FILE))?;
-        File::open(&self.folder)?.sync_all()
+        replace_file(&self.folder, FILE, json)
     }
+}
+
+/// Replaces a file of a state folder as a whole: after a crash at any moment there is the old or the new one. Makes the
+/// folder if it is not there.
+pub(crate) fn replace_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let temporary = folder.join(format!("{name}.new"));
+    let mut file = private().create(true).truncate(true).open(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    drop(file);
+    fs::rename(&temporary, folder.join(name))?;
+    File::open(folder)?.sync_all()
 }
 
 fn private() -> fs::OpenOptions {
@@ -200,6 +205,8 @@ mod tests {
     use super::*;
     use serde_json::json;
     use std::sync::{Arc, Mutex};
+
+    const TEMPORARY: &str = "config.json.new";
 
     fn config(name: &str) -> GostConfig {
         serde_json::from_value(json!({"chains": [{"name": name, "hops": []}]})).unwrap()

@@ -7,8 +7,8 @@ mod script;
 mod targets;
 
 use targets::{
-    address, api, command, datagrams, document, envelope, http, http_session, limits, policy, proxy_header,
-    relay, smux, smux_session, socks5, socks5_session, websocket,
+    address, api, command, datagrams, document, envelope, http, http_session, limits, opening, policy,
+    proxy_header, relay, smux, smux_session, socks5, socks5_session, websocket,
 };
 
 /// One decoder.
@@ -23,7 +23,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub static TARGETS: [Target; 17] = [
+pub static TARGETS: [Target; 18] = [
     relay::TARGET,
     datagrams::TARGET,
     smux::TARGET,
@@ -34,6 +34,7 @@ pub static TARGETS: [Target; 17] = [
     http_session::TARGET,
     websocket::TARGET,
     proxy_header::TARGET,
+    opening::TARGET,
     document::TARGET,
     envelope::TARGET,
     command::TARGET,

@@ -7,6 +7,7 @@
 mod lanes;
 mod limiters;
 
+use crate::guard::blocked::Blocked;
 use crate::probe::Prober;
 use crate::probe::gate::Gate;
 use crate::runtime::{Change, Runtime, trial};
@@ -26,6 +27,9 @@ pub const MAX_CHANGES: usize = 1024;
 const TRIALS: usize = 8;
 /// See [`TRIALS`].
 const TRIALS_WAITING: usize = 64;
+
+/// The one object that `SetProtocol` changes. No service or chain has such a key.
+const PROTOCOLS: &str = "protocols";
 
 /// Commands of peer panels that this agent knows and cannot do.
 const UNSUPPORTED: [&str; 4] = ["UdpPing", "ServiceMonitorCheck", "UpgradeAgent", "RollbackAgent"];
@@ -108,7 +112,10 @@ impl Commands {
                 }
                 None => answer.refuse("busy: too many test connections are waiting".to_owned()),
             },
-            Ok(Command::SetProtocol(blocked)) => answer.offer(set_protocol(&blocked)),
+            Ok(Command::SetProtocol(blocked)) => match Blocked::from_command(&blocked) {
+                Ok(blocked) => self.block(answer, blocked),
+                Err(reason) => answer.refuse(reason),
+            },
             Ok(Command::Unknown(kind)) => {
                 if let Some(wanted) = limiters::change(&frame) {
                     match wanted {
@@ -149,6 +156,32 @@ impl Commands {
                     }
                 }
                 // The next command for the object may begin; sending the answer is no part of the turn.
+                drop(turn);
+                answer.send(outcome.map(|()| Value::Null)).await;
+            };
+            tokio::select! {
+                () = work => {}
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+
+    /// Blocks protocols; in its turn, as any change.
+    fn block(&self, answer: Answer, blocked: Blocked) {
+        let Some(turn) = self.lanes.turn(vec![PROTOCOLS.to_owned()]) else {
+            answer.refuse(format!("busy: {MAX_CHANGES} changes are waiting"));
+            return;
+        };
+        let (protocols, stop) = (self.runtime.blocked().clone(), self.stop.clone());
+        self.tasks.spawn(async move {
+            let work = async {
+                turn.begin().await;
+                let outcome = protocols.set(blocked).await;
+                let outcome = outcome.map_err(|reason| format!("applied but not saved: {reason}"));
+                match &outcome {
+                    Ok(()) => tracing::info!(blocked = %blocked.to_command(), "protocols blocked"),
+                    Err(reason) => tracing::warn!("protocols blocked, {reason}"),
+                }
                 drop(turn);
                 answer.send(outcome.map(|()| Value::Null)).await;
             };
@@ -234,26 +267,12 @@ fn to_change(command: Command) -> Result<(Vec<String>, Change), String> {
     })
 }
 
-/// Nothing blocked is what the agent does anyway. Blocking is refused: an acknowledged wish that is not fulfilled would
-/// be worse.
-fn set_protocol(blocked: &Value) -> Result<Value, String> {
-    let wanted: Vec<&str> = ["http", "tls", "socks"]
-        .into_iter()
-        .filter(|key| blocked.get(key).is_some_and(|flag| *flag != 0))
-        .collect();
-    if wanted.is_empty() {
-        Ok(Value::Null)
-    } else {
-        Err(format!("blocking {} is not supported by this agent yet", wanted.join(", ")))
-    }
-}
-
 /// A list of what this agent can do, for the panel's hello.
 pub fn capabilities() -> Vec<String> {
     CAPABILITIES.iter().map(|capability| (*capability).to_owned()).collect()
 }
 
-const CAPABILITIES: [&str; 28] = [
+const CAPABILITIES: [&str; 29] = [
     "protocol:tcp",
     "protocol:tls",
     "protocol:ws",
@@ -282,19 +301,5 @@ const CAPABILITIES: [&str; 28] = [
     "gap-free-swap",
     "limits",
     "connect-through",
+    "block-protocols",
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn only_a_wish_to_block_nothing_is_granted() {
-        for granted in [json!({}), json!({"http": 0, "tls": 0}), Value::Null] {
-            assert_eq!(set_protocol(&granted), Ok(Value::Null));
-        }
-        let refused = set_protocol(&json!({"http": 1, "tls": 0, "socks": 1})).unwrap_err();
-        assert!(refused.contains("http, socks"), "{refused}");
-    }
-}

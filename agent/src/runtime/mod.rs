@@ -13,6 +13,7 @@ pub use crate::options::{Deadlines, RuntimeOptions};
 use crate::chain::Chain;
 use crate::chain::report::MemberReport;
 use crate::clock::Clock;
+use crate::guard::blocked::BlockedProtocols;
 use crate::limit::{LimitKind, Limits};
 use crate::metadata::ConfigError;
 use crate::relay::traffic::Traffic;
@@ -203,6 +204,11 @@ impl Runtime {
     /// Connections one by one.
     pub fn watch(&self) -> &Arc<Watch> {
         &self.plane.watch
+    }
+
+    /// Protocols that clients may not speak.
+    pub fn blocked(&self) -> &BlockedProtocols {
+        &self.plane.options.blocked
     }
 
     /// All limiters.

@@ -8,6 +8,7 @@ use super::tally::OpenConnection;
 use super::tied::{carried, ties};
 use super::watch::{Cargo, Watched};
 use super::{Forwarder, Handler, Service, Transport, proxying, udp_relay, udp_tunnel};
+use crate::guard::guarded::Guard;
 use crate::net::within;
 use crate::proxy_protocol::Ends;
 use crate::relay::pump::Client;
@@ -125,9 +126,15 @@ async fn serve_stream(
         client: peer,
         since_ms: plane.options.clock.now_ms(),
     });
+    let guard = Guard::new(plane.options.blocked.get(), stop);
+    let stop = guard.as_ref().map_or(stop, Guard::stop);
     let watched = plane.watch.show(service, (Cargo::Stream, peer), plane, stop);
     let stop = watched.as_ref().map_or(stop, Watched::stop);
     let served = async {
+        let stream = match &guard {
+            Some(guard) => guard.around(stream),
+            None => stream,
+        };
         let stream = admitted.limit(stream, plane);
         let mut client = Client::new(stream, peer.ip());
         client.ends = Some(ends);
@@ -149,8 +156,12 @@ async fn serve_stream(
         // Polled first: while payload flows, it sees `stop` itself and resets both sides.
         biased;
         outcome = served => outcome,
-        () = stop.cancelled() => return,
+        () = stop.cancelled() => Ok(()),
     };
+    if let Some(protocol) = guard.and_then(|guard| guard.caught()) {
+        let reason = format!("it speaks {}, which is blocked", protocol.as_str());
+        return service.refuse(RefusedBy::BlockedProtocol, peer.ip(), &reason, plane);
+    }
     if let Err(error) = outcome {
         tracing::debug!(service = service.name, %peer, %error, "connection ended");
     }

@@ -11,6 +11,7 @@
 //! | `request`, `request_timeout` | what it sent is none of the protocol; was not complete in time |
 //! | `credentials` | wrong credentials, or none |
 //! | `unsupported` | it asked for what this service does not do |
+//! | `blocked_protocol` | it speaks what the panel has blocked on this node |
 //! | `no_chain` | the chain does not exist |
 //! | `no_exit` | no node of the chain could be used |
 //! | `target` | its target cannot be reached |
@@ -71,6 +72,8 @@ reasons! {
     Credentials = "credentials",
     /// It asked for what this service does not do.
     Unsupported = "unsupported",
+    /// It speaks what is blocked on this node.
+    BlockedProtocol = "blocked_protocol",
     /// The chain does not exist.
     NoChain = "no_chain",
     /// No node of the chain could be used.

@@ -4,6 +4,7 @@
 
 mod api;
 mod api_rig;
+mod blocked;
 mod carry;
 mod chain_groups;
 mod clash;

@@ -1,9 +1,11 @@
 //! Commands and their answers.
 
-use crate::panel::{Panel, Session};
+use crate::panel::{Panel, Session, patient};
 use crate::rig::{Agent, chain, forward, free_address};
 use serde_json::json;
 use shared::link::{Command, Frame, Hello, TcpPing, chain_key, digest};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 async fn connected() -> (Panel, Session, Agent, tempfile::TempDir) {
     let state = tempfile::tempdir().unwrap();
@@ -62,8 +64,8 @@ async fn what_the_agent_cannot_do_is_refused_by_name() {
     let answer = session.ask_raw("UdpPing", json!({"ip": "127.0.0.1", "port": 1})).await;
     assert_eq!(answer.kind, "UdpPingResponse");
     refused(&answer, "UdpPing is not supported by this agent yet");
-    ok(&session.ask_raw("SetProtocol", json!({"http": 0, "tls": 0, "socks": 0})).await);
-    refused(&session.ask_raw("SetProtocol", json!({"http": 1})).await, "http");
+    refused(&session.ask_raw("SetProtocol", json!({"http": 2})).await, "http: must be 0 or 1");
+    refused(&session.ask_raw("SetProtocol", json!({"quic": 1})).await, "quic: is no protocol");
     // `call` has no answer: the next one belongs to the next command.
     session.send_frame(&Frame { request_id: Some("c".into()), ..Frame::message("call", json!({})) }).await;
     ok(&session.ask(&Command::DeleteChains("x".into())).await);
@@ -174,5 +176,46 @@ async fn many_objects_at_once_are_all_answered() {
     }
     let (hello, _session) = digests(&panel, session).await;
     assert_eq!(hello.digests.len(), names.len());
+    agent.stop().await;
+}
+
+#[tokio::test]
+async fn protocols_are_blocked_until_the_panel_says_otherwise() {
+    let (panel, mut session, agent, state) = connected().await;
+    let target = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listen = free_address().await;
+    let service = forward("1_2_3_tcp", listen, target.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = target.accept().await.unwrap();
+            tokio::spawn(async move {
+                let (mut read, mut write) = stream.split();
+                let _ = tokio::io::copy(&mut read, &mut write).await;
+            });
+        }
+    });
+    ok(&session.ask(&Command::AddService(vec![service])).await);
+    let get = b"GET / HTTP/1.1\r\n\r\n";
+    let passes = async || {
+        let mut stream = TcpStream::connect(listen).await.unwrap();
+        stream.write_all(get).await.unwrap();
+        let mut back = vec![0; get.len()];
+        patient("an answer or its refusal", stream.read_exact(&mut back)).await.is_ok()
+    };
+    assert!(passes().await);
+    let answer = session.ask_raw("SetProtocol", json!({"http": 1, "tls": 1, "socks": 0})).await;
+    assert_eq!(answer.kind, "SetProtocolResponse");
+    ok(&answer);
+    assert!(!passes().await);
+    // Another start, without a word of the panel.
+    agent.stop().await;
+    drop(session);
+    let agent = Agent::start(&panel, state.path());
+    let mut session = panel.accept().await;
+    session.frame_of("hello").await;
+    assert!(!passes().await);
+    // What is left out is not blocked.
+    ok(&session.ask_raw("SetProtocol", json!({"tls": 1})).await);
+    assert!(passes().await);
     agent.stop().await;
 }

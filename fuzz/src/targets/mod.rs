@@ -9,6 +9,7 @@ pub(crate) mod envelope;
 pub(crate) mod http;
 pub(crate) mod http_session;
 pub(crate) mod limits;
+pub(crate) mod opening;
 pub(crate) mod policy;
 pub(crate) mod proxy_header;
 pub(crate) mod relay;

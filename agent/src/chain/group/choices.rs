@@ -1,14 +1,13 @@
 //! What persons have chosen, kept over restarts.
 
+use crate::state::replace_file;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const FILE: &str = "choices.json";
-const TEMPORARY: &str = "choices.json.new";
 
 /// Group → member, cheap to clone. Without a folder it lasts as long as the process.
 #[derive(Clone, Debug, Default)]
@@ -65,27 +64,20 @@ impl Choices {
         tokio::task::spawn_blocking(move || this.write()).await.map_err(io::Error::other)?
     }
 
-    /// Replaces the file as a whole: after a crash at any moment there is the old or the new one.
     fn write(&self) -> io::Result<()> {
         let Some(folder) = &self.0.folder else { return Ok(()) };
         let _one = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
         // Read under the lock of the writer, so that the last to write writes the newest.
         let json = serde_json::to_vec_pretty(&*self.choices())?;
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let temporary = folder.join(TEMPORARY);
-        let mut file =
-            fs::OpenOptions::new().write(true).mode(0o600).create(true).truncate(true).open(&temporary)?;
-        file.write_all(&json)?;
-        file.sync_all()?;
-        drop(file);
-        fs::rename(&temporary, folder.join(FILE))?;
-        File::open(folder)?.sync_all()
+        replace_file(folder, FILE, &json)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const TEMPORARY: &str = "choices.json.new";
 
     #[tokio::test]
     async fn choices_outlive_the_process() {
