@@ -32,6 +32,9 @@ pub struct Options {
     /// Address at which users and agents reach the panel, https://panel.example for example.
     #[arg(long, env = "EXITPILOT_PUBLIC_URL", global = true, value_name = "URL")]
     pub public_url: Option<String>,
+    /// The agent that new nodes fetch from the panel; the file exitpilot-agent beside the panel's own where there is one.
+    #[arg(long, env = "EXITPILOT_AGENT_BINARY", global = true, value_name = "FILE")]
+    pub agent_binary: Option<PathBuf>,
     /// What is logged, as in `info` or `server=debug`.
     #[arg(long, env = "EXITPILOT_LOG", global = true, value_name = "FILTER")]
     pub log: Option<String>,
@@ -53,6 +56,8 @@ pub struct Config {
     pub database: String,
     /// Address at which users and agents reach the panel, without a slash at the end.
     pub public_url: Option<String>,
+    /// The agent that new nodes fetch; `None` = there is none to hand out.
+    pub agent_binary: Option<PathBuf>,
     /// What is logged.
     pub log: String,
     /// How log lines look.
@@ -67,6 +72,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 6365)),
             database: "sqlite://./exitpilot.db".to_owned(),
             public_url: None,
+            agent_binary: None,
             log: "info".to_owned(),
             log_format: LogFormat::Text,
             admin_password: None,
@@ -103,6 +109,7 @@ impl Config {
                 .or(file.database)
                 .unwrap_or(default.database),
             public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()),
+            agent_binary: flags.agent_binary.or(file.agent_binary).or_else(beside),
             log: flags.log.or(file.log).unwrap_or(default.log),
             log_format: flags.log_format.or(file.log_format).unwrap_or(default.log_format),
             admin_password: set("EXITPILOT_ADMIN_PASSWORD").or(file.admin_password),
@@ -129,6 +136,8 @@ impl Config {
             database: String,
             #[serde(skip_serializing_if = "Option::is_none")]
             public_url: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            agent_binary: Option<&'a Path>,
             log: &'a str,
             log_format: LogFormat,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,6 +147,7 @@ impl Config {
             listen: self.listen,
             database: without_password(&self.database),
             public_url: self.public_url.as_deref(),
+            agent_binary: self.agent_binary.as_deref(),
             log: &self.log,
             log_format: self.log_format,
             admin_password: self.admin_password.as_ref().map(|_| "***"),
@@ -145,10 +155,29 @@ impl Config {
         toml::to_string(&shown).unwrap_or_else(|error| format!("# {error}"))
     }
 
+    /// Where the panel is reached: as configured, else as whoever asks has reached it by `host`.
+    pub fn address_for(&self, host: Option<&str>) -> String {
+        // What a client sends is not repeated unless it is a host and a port.
+        let plain = |host: &&str| {
+            host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']' | '_'))
+        };
+        match (&self.public_url, host.filter(plain)) {
+            (Some(url), _) => url.clone(),
+            (None, Some(host)) => format!("http://{host}"),
+            (None, None) => format!("http://{}", self.listen),
+        }
+    }
+
     /// Whether the page is reached over TLS, so that the cookie may be kept to it.
     pub fn is_https(&self) -> bool {
         self.public_url.as_deref().is_some_and(|url| url.starts_with("https://"))
     }
+}
+
+/// The agent in the folder of the running panel.
+fn beside() -> Option<PathBuf> {
+    let path = std::env::current_exe().ok()?.with_file_name("exitpilot-agent");
+    path.is_file().then_some(path)
 }
 
 fn read_file(path: &Path) -> anyhow::Result<Options> {

@@ -100,6 +100,7 @@ pub async fn start(
         shutdown.clone(),
     );
     Ok(AppState {
+        agent_binary: http::install::AgentBinary::at(config.agent_binary.clone()),
         db,
         clock,
         bus,

@@ -7,6 +7,7 @@ use crate::best_exit::BestExit;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::events::Bus;
+use crate::http::install::AgentBinary;
 use crate::metrics::Metrics;
 use crate::store::Db;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +34,8 @@ pub struct AppState {
     pub passwords: Passwords,
     /// Login attempts.
     pub logins: Logins,
+    /// What new nodes fetch.
+    pub agent_binary: AgentBinary,
     /// Ends streams when the panel stops.
     pub shutdown: CancellationToken,
 }

@@ -82,6 +82,8 @@ ids! {
     /// The secret, shown once.
     NODE_SECRET = "node-secret";
     /// The command line to install the agent.
+    INSTALL_SCRIPT = "install-script";
+    /// The command line to run an agent that is there.
     INSTALL_COMMAND = "install-command";
 
     /// Button.

@@ -27,7 +27,8 @@ texts! {
     CREATED = "节点已创建：{name}", "Node created: {name}";
     INSTALL = "安装", "Install";
     INSTALL_TITLE = "安装代理：{name}", "Install the agent: {name}";
-    INSTALL_HINT = "以 root 身份在服务器上执行：", "Run this on the server as root:";
+    INSTALL_HINT = "在服务器上执行，从面板下载并安装为服务：", "Run this on the server: it fetches the agent from the panel and installs it as a service.";
+    INSTALL_BY_HAND = "代理程序已在服务器上时，也可以直接运行：", "Or, where the agent is already, run it by hand:";
     INSTALL_PLACEHOLDER_HINT = "请把 <secret> 换成节点密钥。密钥只在创建和更换时显示一次；遗失时请更换。", "Put the node's secret in place of <secret>. It is shown once, when created or rotated; rotate it if it is lost.";
     SECRET = "节点密钥", "Node secret";
     SECRET_ONCE = "密钥只显示这一次，关闭后无法再查看。", "The secret is shown this once. It cannot be looked up after closing.";

@@ -151,11 +151,9 @@ pub async fn delete(state: &AppState, user: &User, id: NodeId) -> Result<()> {
 /// How to install the agent. `host` is how the reader reached the panel; a configured public address is better.
 pub async fn install(state: &AppState, id: NodeId, host: Option<&str>) -> Result<InstallCommand> {
     find(&mut state.db.read().await?, id).await?;
-    let panel = match (&state.config.public_url, host) {
-        (Some(url), _) => url.replacen("http", "ws", 1),
-        (None, Some(host)) => format!("ws://{host}"),
-        (None, None) => format!("ws://{}", state.config.listen),
-    };
+    let address = state.config.address_for(host);
+    let panel = address.replacen("http", "ws", 1);
     let command = format!("exitpilot-agent run --panel {panel} --secret <secret>");
-    Ok(InstallCommand { command, panel })
+    let script = format!("curl -fsSL {address}/install.sh | sudo sh -s -- --panel {panel} --secret <secret>");
+    Ok(InstallCommand { script, command, panel })
 }

@@ -4,6 +4,7 @@ mod auth;
 mod extract;
 mod forwards;
 mod health;
+pub mod install;
 mod nodes;
 mod openapi;
 mod page;
@@ -107,6 +108,8 @@ pub fn router(state: AppState) -> Router {
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics))
+        .route("/install.sh", get(install::script))
+        .route("/agent/{name}", get(install::agent))
         .fallback(elsewhere)
         .method_not_allowed_fallback(|| async { AppError::MethodNotAllowed })
         .layer(DefaultBodyLimit::max(extract::MAX_BODY_BYTES))

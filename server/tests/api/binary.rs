@@ -10,9 +10,9 @@ use std::time::Duration;
 /// Long enough for a busy machine; only a failing test waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-struct Running {
+pub(crate) struct Running {
     child: Child,
-    address: String,
+    pub(crate) address: String,
     first_lines: Vec<String>,
 }
 
@@ -23,13 +23,13 @@ impl Drop for Running {
     }
 }
 
-fn exitpilot(folder: &Path) -> Command {
+pub(crate) fn exitpilot(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_exitpilot"));
     command.current_dir(folder).env_clear().stdin(Stdio::null());
     command
 }
 
-fn start(mut command: Command) -> Running {
+pub(crate) fn start(mut command: Command) -> Running {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut first_lines = Vec::new();
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
@@ -43,7 +43,7 @@ fn start(mut command: Command) -> Running {
 }
 
 /// Status and body of an answer.
-fn request(address: &str, method: &str, path: &str, token: &str, body: &Value) -> (u16, String) {
+pub(crate) fn request(address: &str, method: &str, path: &str, token: &str, body: &Value) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let body = if body.is_null() { String::new() } else { body.to_string() };

@@ -7,6 +7,7 @@ mod binary;
 mod document;
 mod forwards;
 mod history;
+mod install;
 mod invalid;
 mod nodes;
 mod page;

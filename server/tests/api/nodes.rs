@@ -31,6 +31,8 @@ async fn a_node_from_create_to_delete() {
     assert_eq!(install["panel"], "ws://panel.test:6365");
     let command = "exitpilot-agent run --panel ws://panel.test:6365 --secret <secret>";
     assert_eq!(install["command"], command);
+    let script = "curl -fsSL http://panel.test:6365/install.sh | sudo sh -s -- --panel ws://panel.test:6365 --secret <secret>";
+    assert_eq!(install["script"], script);
 
     let rotated = panel.post("/nodes/1/secret", &Value::Null).await.expect(200);
     assert_ne!(rotated["secret"], secret.as_str());

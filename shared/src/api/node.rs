@@ -172,6 +172,8 @@ pub fn validate_node(input: &NodeInput) -> Vec<FieldError> {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct InstallCommand {
+    /// Fetches the agent from the panel and installs it as a service; with the same placeholder as `command`.
+    pub script: String,
     /// Command line with the placeholder `<secret>` where the secret goes; it is shown once, by create and rotate.
     pub command: String,
     /// Address at which the agent reaches the panel.

@@ -39,6 +39,8 @@ async fn a_node_is_made_its_secret_is_shown_once_and_its_agent_is_seen_at_once()
             secret.len() == 32 && secret.bytes().all(|b| b.is_ascii_hexdigit()),
             "a secret like {secret:?}"
         );
+        page.says(testid::INSTALL_SCRIPT, &secret).await?;
+        page.says(testid::INSTALL_SCRIPT, "/install.sh | sudo sh").await?;
         page.says(testid::INSTALL_COMMAND, &secret).await?;
         page.says(testid::INSTALL_COMMAND, "exitpilot-agent").await?;
         page.screenshot("zh-light-node-install").await?;

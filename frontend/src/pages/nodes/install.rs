@@ -2,7 +2,7 @@ use crate::api::{Feed, client};
 use crate::i18n::{common, lang, nodes as words, t};
 use crate::pages::loaded::loaded;
 use crate::pages::question::closes;
-use crate::reactive::{RwSignal, Signal, part};
+use crate::reactive::{Memo, RwSignal, Signal, part};
 use crate::ui::{Button, CopyBox, Dialog, Look};
 use leptos::prelude::*;
 use shared::ids::NodeId;
@@ -47,13 +47,17 @@ fn Command(installing: Installing) -> AnyView {
     let id = installing.id;
     let command = Feed::new(move || client::install_command(id));
     let secret = installing.secret.clone();
-    let line = Signal::derive(move || {
-        let line = command.get().map(|answer| answer.command.clone()).unwrap_or_default();
-        match &secret {
-            Some(secret) => line.replace(PLACEHOLDER, secret),
-            None => line,
-        }
+    let with_secret = move |line: String| match &secret {
+        Some(secret) => line.replace(PLACEHOLDER, secret),
+        None => line,
+    };
+    let lines = Memo::new(move |_| {
+        let (script, command) =
+            command.get().map(|answer| (answer.script.clone(), answer.command.clone())).unwrap_or_default();
+        (with_secret(script), with_secret(command))
     });
+    let script = Signal::derive(move || lines.with(|lines| lines.0.clone()));
+    let line = Signal::derive(move || lines.with(|lines| lines.1.clone()));
     let secret = installing.secret.map(|secret| {
         view! {
             <div class="alert notice">
@@ -68,7 +72,11 @@ fn Command(installing: Installing) -> AnyView {
     view! {
         {secret}
         <p>{t(words::INSTALL_HINT)}</p>
-        {loaded(command, move || view! { <CopyBox text=line testid=testid::INSTALL_COMMAND /> }.into_any())}
+        {loaded(command, move || view! {
+            <CopyBox text=script testid=testid::INSTALL_SCRIPT />
+            <p>{t(words::INSTALL_BY_HAND)}</p>
+            <CopyBox text=line testid=testid::INSTALL_COMMAND />
+        }.into_any())}
         {placeholder}
     }
     .into_any()
