@@ -4,6 +4,13 @@
 //! speak: [`Hello`], [`Command::ProbeBatch`] and [`Report`]. Those are used when the panel's upgrade response carries
 //! [`PANEL_HEADER`].
 
+mod groups;
+
+pub use groups::{
+    ChooseMember, GROUPS, GroupChange, GroupState, InUse, MAX_REPORTED_MEMBERS, MemberInUse, MemberState,
+    group_of_hop,
+};
+
 use crate::gost::{ChainConfig, ServiceConfig};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -96,6 +103,8 @@ pub enum Command {
     ProbeBatch(ProbeBatch),
     /// Opens one real connection through a chain; ours only.
     ConnectThrough(ConnectThrough),
+    /// Chooses a member of a group, or takes the choice back; ours only.
+    ChooseMember(ChooseMember),
     /// Blocks detected protocols on a node; kept by the agent, 1 = blocked is not yet enforced.
     SetProtocol(serde_json::Value),
     /// A command this version does not do. The agent answers `success:false`.
@@ -161,6 +170,7 @@ impl Command {
             "TcpPing" => Command::TcpPing(read(frame)?),
             "ProbeBatch" => Command::ProbeBatch(read(frame)?),
             "ConnectThrough" => Command::ConnectThrough(read(frame)?),
+            "ChooseMember" => Command::ChooseMember(read(frame)?),
             "SetProtocol" => Command::SetProtocol(frame.data.clone()),
             other => Command::Unknown(other.to_owned()),
         })
@@ -181,6 +191,7 @@ impl Command {
             Command::TcpPing(ping) => ("TcpPing", json!(ping)),
             Command::ProbeBatch(batch) => ("ProbeBatch", json!(batch)),
             Command::ConnectThrough(connect) => ("ConnectThrough", json!(connect)),
+            Command::ChooseMember(choice) => ("ChooseMember", json!(choice)),
             Command::SetProtocol(data) => ("SetProtocol", data.clone()),
             Command::Unknown(kind) => (kind.as_str(), serde_json::Value::Null),
         };
@@ -347,6 +358,9 @@ pub struct Report {
     /// Client connections refused because no node could be used, since the agent started.
     #[serde(default)]
     pub refused: u64,
+    /// Groups whose choice is made ahead of connections.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupState>,
 }
 
 /// State of one chain's nodes.
@@ -479,6 +493,8 @@ mod tests {
                 target: "target.example:443".into(),
                 timeout_ms: 10_000,
             }),
+            Command::ChooseMember(ChooseMember { group: "chain/c/h".into(), member: Some("m".into()) }),
+            Command::ChooseMember(ChooseMember { group: "chain/c/h".into(), member: None }),
             Command::SetProtocol(json!({"http":1})),
         ];
         for command in commands {

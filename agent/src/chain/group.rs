@@ -7,6 +7,7 @@ pub mod groups;
 mod inbox;
 mod published;
 pub mod report;
+mod state_now;
 pub mod steering;
 pub(crate) mod strategy;
 

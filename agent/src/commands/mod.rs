@@ -4,6 +4,7 @@
 //! order, others at the same time. Probes have their own queue, so they never delay a change and are never delayed by
 //! one.
 
+mod choosing;
 mod lanes;
 mod limiters;
 
@@ -14,7 +15,7 @@ use crate::runtime::{Change, Runtime, trial};
 use crate::state::Saver;
 use lanes::Lanes;
 use serde_json::Value;
-use shared::link::{Command, Frame, chain_key, service_key};
+use shared::link::{Command, Frame, GROUPS, chain_key, service_key};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -112,6 +113,7 @@ impl Commands {
                 }
                 None => answer.refuse("busy: too many test connections are waiting".to_owned()),
             },
+            Ok(Command::ChooseMember(choice)) => self.choose(answer, choice),
             Ok(Command::SetProtocol(blocked)) => match Blocked::from_command(&blocked) {
                 Ok(blocked) => self.block(answer, blocked),
                 Err(reason) => answer.refuse(reason),
@@ -260,6 +262,7 @@ fn to_change(command: Command) -> Result<(Vec<String>, Change), String> {
         Command::TcpPing(_)
         | Command::ProbeBatch(_)
         | Command::ConnectThrough(_)
+        | Command::ChooseMember(_)
         | Command::SetProtocol(_)
         | Command::Unknown(_) => {
             return Err("not a change".to_owned());
@@ -272,7 +275,7 @@ pub fn capabilities() -> Vec<String> {
     CAPABILITIES.iter().map(|capability| (*capability).to_owned()).collect()
 }
 
-const CAPABILITIES: [&str; 29] = [
+const CAPABILITIES: [&str; 30] = [
     "protocol:tcp",
     "protocol:tls",
     "protocol:ws",
@@ -302,4 +305,5 @@ const CAPABILITIES: [&str; 29] = [
     "limits",
     "connect-through",
     "block-protocols",
+    GROUPS,
 ];

@@ -5,6 +5,7 @@ use crate::chain::Chain;
 use crate::chain::group::report::{GroupReport, Tried};
 use crate::chain::group::steering::{ChoiceError, Steering};
 use crate::chain::probe::page::Page;
+use shared::link::{GroupState, MAX_REPORTED_MEMBERS};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +58,25 @@ impl Runtime {
         let file = group.ca_file().filter(|_| url.is_some_and(|url| url.starts_with("https:")));
         let page = url.map(|url| Page::new(url, status, file)).transpose().map_err(TryError::Url)?;
         Ok(group.try_one(member, page, timeout, &self.plane).await)
+    }
+
+    /// What a panel is told of all groups, and what of one; see [`Steering::state_now`].
+    pub(crate) fn group_states(&self) -> Vec<GroupState> {
+        let now_ms = self.now_ms();
+        let mut room = MAX_REPORTED_MEMBERS;
+        let all = self.plane.groups.all();
+        let fitting = all.values().take_while(|group| {
+            let members = group.members().len();
+            let fits = members <= room;
+            room = room.saturating_sub(members);
+            fits
+        });
+        fitting.map(|group| group.state_now(now_ms)).collect()
+    }
+
+    /// See [`Runtime::group_states`].
+    pub(crate) fn group_state(&self, name: &str) -> Option<GroupState> {
+        Some(self.group_named(name)?.state_now(self.now_ms()))
     }
 
     fn group_named(&self, name: &str) -> Option<Arc<Steering>> {

@@ -230,7 +230,7 @@ impl Runtime {
     pub fn report(&self) -> Report {
         let now_ms = self.plane.options.clock.now_ms();
         let chains = self.plane.registry.all().values().map(|chain| chain.report(now_ms)).collect();
-        Report { chains, refused: self.plane.refused() }
+        Report { chains, refused: self.plane.refused(), groups: self.group_states() }
     }
 
     /// Datagrams dropped for want of room in queues and tables, since the start.

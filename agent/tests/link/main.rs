@@ -6,6 +6,7 @@ mod commands;
 mod connection;
 mod flow;
 mod forwards;
+mod groups;
 mod panel;
 mod probes;
 mod program;

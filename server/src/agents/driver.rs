@@ -6,6 +6,7 @@
 
 use super::Inner;
 use super::board::{Desired, Due, Key, Known, Outcome, Step};
+use super::choosing::Sent;
 use super::session::{CallError, Kind, Session};
 use super::slot::{Proposal, Slot};
 use crate::metrics::Metrics;
@@ -16,7 +17,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use shared::api::Event;
 use shared::ids::{NodeId, TunnelId};
-use shared::link::{Command, Hello};
+use shared::link::{Command, GROUPS, Hello, Report};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +71,7 @@ pub(super) struct PushRequest {
 enum Ended {
     Step { key: Key, digest: Option<String>, outcome: Outcome },
     Push { request: PushRequest, digest: String, result: Result<(), PushError> },
+    Choice { sent: Sent, result: Result<(), String> },
 }
 
 struct Driver {
@@ -77,6 +79,8 @@ struct Driver {
     slot: Arc<Slot>,
     session: Arc<Session>,
     peer: bool,
+    /// The agent takes persons' choices.
+    chooses: bool,
     plans: Arc<Plans>,
     in_flight: FuturesUnordered<BoxFuture<'static, Ended>>,
     waiting: VecDeque<PushRequest>,
@@ -108,11 +112,13 @@ pub(super) async fn drive(
     };
     let Some(plans) = plans else { return };
     let peer = hello.is_none();
+    let chooses = hello.iter().any(|hello| hello.capabilities.iter().any(|can| can == GROUPS));
     let mut driver = Driver {
         inner,
         slot,
         session: session.clone(),
         peer,
+        chooses,
         plans,
         in_flight: FuturesUnordered::new(),
         waiting: VecDeque::new(),
@@ -120,11 +126,12 @@ pub(super) async fn drive(
     };
     driver.start(hello.as_deref());
     hellos.mark_unchanged();
+    let mut reports = session.reports();
     let mut seen = tokio::time::interval(SEEN_EVERY);
     seen.tick().await;
     loop {
         driver.start_pushes();
-        let next_retry = driver.start_steps();
+        let next_retry = [driver.start_steps(), driver.start_choices()].into_iter().flatten().min();
         if driver.untold >= TELL_AFTER || driver.in_flight.is_empty() {
             driver.tell();
         }
@@ -140,6 +147,9 @@ pub(super) async fn drive(
             Ok(()) = planned.changed() => {
                 let plans = planned.borrow_and_update().plans.clone();
                 if let Some(plans) = plans { driver.replanned(plans) }
+            }
+            Ok(()) = reports.changed() => {
+                if let Some(report) = &*reports.borrow_and_update() { driver.reported(report) }
             }
             () = driver.slot.look.notified() => {}
             () = sleep_ms(next_retry.unwrap_or(u64::MAX)), if next_retry.is_some() => {}
@@ -222,6 +232,7 @@ impl Driver {
     fn start(&mut self, hello: Option<&Hello>) {
         let intent = &self.plans.intent;
         self.slot.forget_settled_orders(intent);
+        self.slot.choosing().forget();
         match hello {
             Some(hello) => {
                 let said = said(hello);
@@ -349,6 +360,37 @@ impl Driver {
         next_retry_ms.map(|at| at.saturating_sub(now))
     }
 
+    /// Tells the agent what persons have chosen and it does not know; answers in how many milliseconds there is more.
+    fn start_choices(&mut self) -> Option<u64> {
+        if !self.chooses || self.plans.intent.choices.is_empty() {
+            return None;
+        }
+        let now = self.inner.clock.mono_ms();
+        let (due, next) = self.slot.choices_due(&self.plans.intent, self.plan()?, now);
+        for sent in due {
+            let (inner, session) = (self.inner.clone(), self.session.clone());
+            let work = async move {
+                let result = Slot::choose(&session, &sent).await;
+                if result.is_ok() && sent.member.is_none() {
+                    match inner.db.choice_taken_back(sent.tunnel, session.node).await {
+                        Ok(()) => inner.wishes.wake(),
+                        Err(error) => tracing::error!(%error, "a choice that was taken back is still stored"),
+                    }
+                }
+                Ended::Choice { sent, result }
+            };
+            self.in_flight.push(work.boxed());
+        }
+        next.map(|at| at.saturating_sub(now))
+    }
+
+    /// Pages look again when something else is in use.
+    fn reported(&mut self, report: &Report) {
+        if self.slot.choosing().heard(report) {
+            self.changed();
+        }
+    }
+
     fn ended(&mut self, ended: Ended) {
         let metrics = &self.inner.metrics;
         match ended {
@@ -364,8 +406,14 @@ impl Driver {
                 if let Outcome::Refused(reason) | Outcome::Unanswered(reason) = &outcome {
                     tracing::warn!(node.id = self.session.node.0, object = ?key, reason, "the node did not accept an object");
                 }
+                if let Key::Chain(name) = &key {
+                    self.slot.choosing().replaced(name);
+                }
                 let now = self.inner.clock.mono_ms();
                 self.slot.board().end(&key, digest, outcome, self.peer, now);
+            }
+            Ended::Choice { sent, result } => {
+                self.slot.chosen(sent, result, self.inner.clock.mono_ms());
             }
             Ended::Push { request, digest, result } => {
                 Metrics::count(

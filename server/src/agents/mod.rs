@@ -6,9 +6,11 @@
 //! - `driver`: one per connection; compares desired with acknowledged and sends the difference
 //! - `board`: what a node is known to run, and what is due (pure)
 //! - `slot`: what is remembered about a node across connections
+//! - `choosing`: what persons have chosen, brought to the agents
 //! - `view`: how far everything is, for pages
 
 mod board;
+mod choosing;
 mod driver;
 mod link;
 mod planner;

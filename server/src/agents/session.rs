@@ -6,7 +6,7 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use shared::envelope::{NONCE_BYTES, Sealer};
 use shared::ids::NodeId;
-use shared::link::{Command, Frame, Hello, MAX_FRAME_BYTES, Report};
+use shared::link::{Command, Frame, GroupState, Hello, MAX_FRAME_BYTES, Report};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,7 +70,7 @@ pub(super) struct Session {
     pending: Mutex<BTreeMap<String, oneshot::Sender<Frame>>>,
     hello: watch::Sender<Option<Arc<Hello>>>,
     identified: watch::Sender<Option<Kind>>,
-    report: Mutex<Option<Report>>,
+    report: watch::Sender<Option<Report>>,
     ids: Arc<RequestIds>,
     pub(super) closed: CancellationToken,
 }
@@ -104,7 +104,7 @@ impl Session {
             pending: Mutex::default(),
             hello: watch::Sender::new(None),
             identified: watch::Sender::new(None),
-            report: Mutex::default(),
+            report: watch::Sender::new(None),
             ids,
             closed,
         };
@@ -167,7 +167,23 @@ impl Session {
     }
 
     pub(super) fn report(&self) -> Option<Report> {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.report.borrow().clone()
+    }
+
+    /// What the agent reports, and every time it does.
+    pub(super) fn reports(&self) -> watch::Receiver<Option<Report>> {
+        self.report.subscribe()
+    }
+
+    /// The agent told of one group alone.
+    pub(super) fn told(&self, state: GroupState) {
+        self.report.send_modify(|report| {
+            let groups = &mut report.get_or_insert_default().groups;
+            match groups.iter_mut().find(|group| group.name == state.name) {
+                Some(group) => *group = state,
+                None => groups.push(state),
+            }
+        });
     }
 
     fn pending(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, oneshot::Sender<Frame>>> {
@@ -201,7 +217,7 @@ impl Session {
             },
             "report" => match serde_json::from_value::<Report>(frame.data) {
                 Ok(report) => {
-                    *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+                    self.report.send_replace(Some(report));
                 }
                 Err(error) => {
                     tracing::warn!(node.id = self.node.0, %error, "the agent's report is malformed")

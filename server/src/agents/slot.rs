@@ -1,6 +1,7 @@
 //! What is remembered about one node across its agent's connections.
 
 use super::board::{Board, Known};
+use super::choosing::Choosing;
 use super::driver::PushRequest;
 use super::session::{Kind, Session};
 use crate::plan::{Intent, NodePlan, Planned, names, owner_chain};
@@ -19,6 +20,7 @@ pub(super) struct Slot {
     live: Mutex<Option<Live>>,
     board: Mutex<Board>,
     orders: Mutex<Orders>,
+    choosing: Mutex<Choosing>,
     /// Tells the driver to look again.
     pub(super) look: Notify,
 }
@@ -57,6 +59,7 @@ impl Slot {
             live: Mutex::default(),
             board: Mutex::default(),
             orders: Mutex::default(),
+            choosing: Mutex::default(),
             look: Notify::new(),
         }
     }
@@ -69,6 +72,10 @@ impl Slot {
 
     pub(super) fn orders(&self) -> MutexGuard<'_, Orders> {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn choosing(&self) -> MutexGuard<'_, Choosing> {
+        self.choosing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn live_guard(&self) -> MutexGuard<'_, Option<Live>> {

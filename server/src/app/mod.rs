@@ -2,6 +2,7 @@
 //! background tasks that there is something new to look at.
 
 pub mod audit;
+pub mod choices;
 pub mod forwards;
 pub mod nodes;
 pub mod pins;

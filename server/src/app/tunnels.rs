@@ -1,5 +1,6 @@
 //! Tunnels.
 
+use super::choices;
 use super::ports::{self, Ports};
 use super::{Result, announce, changes, check_text, check_version, not_planned_yet, note, object, valid};
 use crate::auth::token;
@@ -241,6 +242,7 @@ pub async fn update(state: &AppState, user: &User, id: TunnelId, input: TunnelIn
     }
     tx.drop_orphaned_decisions(id, &owners(new)).await?;
     tx.drop_orphaned_pins(id, &owners(new), &exits(new)).await?;
+    choices::drop_orphaned(&mut tx, new).await?;
     note(&mut tx, state, user, "tunnel.update", object(&new.name, id), changes(&old, new)).await?;
     let monitoring = tx.settings().await?.1.monitor_tunnel_quality_enabled;
     tx.commit().await?;

@@ -67,6 +67,8 @@ fn described() -> OpenApiRouter<AppState> {
         .routes(routes!(tunnels::tunnel_decision_log))
         .routes(routes!(tunnels::tunnel_quality))
         .routes(routes!(tunnels::pin_exit, tunnels::unpin_exit))
+        .routes(routes!(tunnels::tunnel_groups))
+        .routes(routes!(tunnels::choose_member, tunnels::clear_choice))
         .routes(routes!(tunnels::diagnose_tunnel))
         .routes(routes!(forwards::list_forwards, forwards::create_forward))
         .routes(routes!(forwards::get_forward, forwards::update_forward, forwards::delete_forward))

@@ -3,7 +3,7 @@
 use super::extract::{Id, Json, Query};
 use super::stream::{Ndjson, ndjson};
 use crate::app::quality::{self, Span};
-use crate::app::{pins, tunnels};
+use crate::app::{choices, pins, tunnels};
 use crate::auth::CurrentUser;
 use crate::diagnose;
 use crate::error::AppError;
@@ -11,8 +11,8 @@ use crate::state::AppState;
 use axum::extract::State;
 use axum::http::StatusCode;
 use shared::api::{
-    DecisionLogEntry, DeletePreview, DiagnoseLine, LegHistory, NodeRuntime, PinInput, PinRecord, Tunnel,
-    TunnelDecisions, TunnelInput,
+    ChoiceInput, DecisionLogEntry, DeletePreview, DiagnoseLine, LegHistory, NodeRuntime, OwnerGroup,
+    PinInput, PinRecord, Tunnel, TunnelDecisions, TunnelInput,
 };
 use shared::ids::{NodeId, TunnelId};
 
@@ -180,6 +180,44 @@ pub(crate) async fn unpin_exit(
     let owner = query.integer("ownerNodeId", i64::MIN..=i64::MAX).map(NodeId);
     query.finish()?;
     pins::delete(&state, &current.user, id, owner).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The groups whose choice is made ahead of connections: who is in use, why, and what is known of each node.
+#[utoipa::path(get, path = "/tunnels/{id}/groups", tag = "decisions", params(("id" = i64, Path)),
+    responses((status = 200, body = Vec<OwnerGroup>)))]
+pub(crate) async fn tunnel_groups(
+    State(state): State<AppState>,
+    Id(id): Id<TunnelId>,
+) -> Result<axum::Json<Vec<OwnerGroup>>, AppError> {
+    choices::list(&state, id).await.map(axum::Json)
+}
+
+/// Chooses a node in a group with the strategy `selector`. It is stored when this answers; agents that are not
+/// connected are told when they return.
+#[utoipa::path(put, path = "/tunnels/{id}/choice", tag = "decisions", params(("id" = i64, Path)),
+    request_body = ChoiceInput, responses((status = 200, body = Vec<OwnerGroup>)))]
+pub(crate) async fn choose_member(
+    State(state): State<AppState>,
+    current: CurrentUser,
+    Id(id): Id<TunnelId>,
+    Json(input): Json<ChoiceInput>,
+) -> Result<axum::Json<Vec<OwnerGroup>>, AppError> {
+    choices::put(&state, &current.user, id, input).await.map(axum::Json)
+}
+
+/// Takes the choice of one owner back, or all choices of a tunnel.
+#[utoipa::path(delete, path = "/tunnels/{id}/choice", tag = "decisions",
+    params(("id" = i64, Path), ("ownerNodeId" = Option<i64>, Query)), responses((status = 204)))]
+pub(crate) async fn clear_choice(
+    State(state): State<AppState>,
+    current: CurrentUser,
+    Id(id): Id<TunnelId>,
+    mut query: Query,
+) -> Result<StatusCode, AppError> {
+    let owner = query.integer("ownerNodeId", i64::MIN..=i64::MAX).map(NodeId);
+    query.finish()?;
+    choices::delete(&state, &current.user, id, owner).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,6 +1,6 @@
 //! Everything a plan is made from: stored intent and the orders that owners have accepted. Plain data.
 
-use shared::api::{IpPreference, TunnelType};
+use shared::api::{ChoiceRecord, IpPreference, TunnelType};
 use shared::gost::Auth;
 use shared::ids::{ForwardId, NodeId, TunnelId, UserId};
 use shared::strategy::{Protocol, Strategy};
@@ -17,6 +17,8 @@ pub struct Intent {
     pub forwards: BTreeMap<ForwardId, ForwardIntent>,
     /// Orders last accepted, per tunnel and owner.
     pub applied: BTreeMap<(TunnelId, NodeId), Vec<NodeId>>,
+    /// What persons have chosen, per tunnel and owner. No part of any configuration: agents keep it.
+    pub choices: BTreeMap<(TunnelId, NodeId), ChoiceRecord>,
 }
 
 /// What planning needs of a node.

@@ -21,7 +21,7 @@ mod lint;
 mod render_tests;
 
 pub use intent::{ForwardIntent, GroupIntent, Intent, MemberIntent, NodeIntent, TunnelIntent};
-pub use render::{owner_chain, render};
+pub use render::{next_group, owner_chain, render};
 
 use shared::gost::{ChainConfig, ServiceConfig};
 use shared::ids::{ForwardId, NodeId, TunnelId};

@@ -106,7 +106,7 @@ fn render_tunnel(
 }
 
 /// The group that a node of the entry or of a middle hop dials.
-fn next_group(tunnel: &TunnelIntent, node: NodeId) -> Option<&GroupIntent> {
+pub fn next_group(tunnel: &TunnelIntent, node: NodeId) -> Option<&GroupIntent> {
     let mut following = tunnel.hops.iter().chain(&tunnel.exit);
     if tunnel.entry.contains(&node) {
         return following.next();

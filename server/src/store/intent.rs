@@ -85,6 +85,8 @@ impl Db {
         let forwards = forwards.into_iter().map(|row| (row.forward.id, row.into())).collect();
         let decisions = tx.decisions().await?.into_iter().filter(|decision| !decision.order.is_empty());
         let applied = decisions.map(|decision| ((decision.tunnel, decision.owner), decision.order)).collect();
-        Ok(Intent { nodes, tunnels, forwards, applied })
+        let choices = tx.choices().await?.into_iter();
+        let choices = choices.map(|(tunnel, owner, choice)| ((tunnel, owner), choice)).collect();
+        Ok(Intent { nodes, tunnels, forwards, applied, choices })
     }
 }

@@ -4,6 +4,7 @@
 //! is there completely or not at all.
 
 mod audit;
+mod choice;
 mod decision;
 mod error;
 mod forward;

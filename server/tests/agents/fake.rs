@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use shared::envelope::Sealer;
 use shared::gost::ChainConfig;
 use shared::link::{
-    ChainReport, Command, ConnectThroughResult, Frame, Hello, ProbeBatchResult, ProbeResult, Report, Sample,
-    chain_key, digest, service_key,
+    ChainReport, Command, ConnectThroughResult, Frame, GROUPS, GroupState, Hello, InUse, MemberInUse,
+    MemberState, ProbeBatchResult, ProbeResult, Report, Sample, chain_key, digest, service_key,
 };
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -49,6 +50,8 @@ pub(crate) struct State {
     pub(crate) probed: BTreeMap<String, u32>,
     /// Latency of each target in milliseconds; others take 10. Infinite = refused.
     pub(crate) latency: BTreeMap<String, f64>,
+    /// What was chosen in its groups, as it was told.
+    pub(crate) choices: BTreeMap<String, Option<String>>,
     /// Names of objects it refuses, with what it says.
     pub(crate) refuses: BTreeMap<String, String>,
     /// Types of commands that it does not answer.
@@ -81,7 +84,7 @@ impl Fake {
             let hello = Hello {
                 agent: "fake".into(),
                 version: "9.9".into(),
-                capabilities: vec!["probe-batch".into(), "connect-through".into()],
+                capabilities: ["probe-batch", "connect-through", GROUPS].map(str::to_owned).into(),
                 digests: self.state().runs.clone(),
                 failed: BTreeMap::new(),
             };
@@ -214,6 +217,13 @@ impl Fake {
                     }
                 }
             }
+            Command::ChooseMember(choice) => match state.refuses.get(&choice.group) {
+                Some(reason) => Err(reason.clone()),
+                None => {
+                    state.choices.insert(choice.group.clone(), choice.member.clone());
+                    Ok(json!(group_state(&choice.group, choice.member)))
+                }
+            },
             Command::DeleteService(names) => {
                 for name in names {
                     state.runs.remove(&service_key(&name));
@@ -236,7 +246,13 @@ impl Fake {
 
     /// Reports how the nodes of a chain are used.
     pub(crate) fn report(&self, chains: Vec<ChainReport>) {
-        self.say(Frame::message("report", json!(Report { chains, refused: 0 })));
+        self.say(Frame::message("report", json!(Report { chains, ..Report::default() })));
+    }
+
+    /// Reports its group, in which this was chosen.
+    pub(crate) fn report_group(&self, group: &str, choice: Option<&str>) {
+        let groups = vec![group_state(group, choice.map(str::to_owned))];
+        self.say(Frame::message("report", json!(Report { groups, ..Report::default() })));
     }
 
     /// Cuts its connection.
@@ -259,6 +275,7 @@ impl Fake {
             }
             Command::DeleteService(names) => format!("-{}", names.join(" -")),
             Command::DeleteChains(name) => format!("-{name}"),
+            Command::ChooseMember(choice) => format!("{}: {:?}", choice.group, choice.member),
             other => format!("{other:?}"),
         };
         std::mem::take(&mut self.state().commands).into_iter().map(text).collect()
@@ -273,6 +290,27 @@ impl Fake {
 
     pub(crate) fn latency(&self, target: &str, ms: f64) {
         self.state().latency.insert(target.into(), ms);
+    }
+}
+
+/// A group of which member `node_2` lives and the chosen one, else the first, is in use.
+fn group_state(name: &str, choice: Option<String>) -> GroupState {
+    let member = choice.clone().unwrap_or_else(|| "node_1".into());
+    let why = if choice.is_some() { InUse::Chosen } else { InUse::Default };
+    let alive = MemberState {
+        name: "node_2".into(),
+        state: shared::policy::health::State::Alive,
+        latency_ms: Some(12.0),
+        average_ms: Some(13.0),
+        age_ms: Some(500),
+        failures: 0,
+    };
+    GroupState {
+        name: name.into(),
+        policy: "selector".into(),
+        now: [("tcp4".to_owned(), MemberInUse { member, why, change: None })].into(),
+        choice,
+        members: vec![alive],
     }
 }
 

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests; a panic is the report")]
 
+mod choosing;
 mod deciding;
 mod diagnosing;
 mod fake;

@@ -63,6 +63,7 @@ async fn what_is_not_there_is_said_to_be_not_there() {
             }
             ("/api/v1/users/1", _) => serde_json::json!({}),
             ("/api/v1/tunnels/1/pin", _) => serde_json::json!({ "exitNodeId": 1, "reason": "x" }),
+            ("/api/v1/tunnels/1/choice", _) => serde_json::json!({ "nodeId": 1 }),
             ("/api/v1/forwards/1", _) => {
                 serde_json::json!({ "tunnelId": 1, "name": "a", "targets": ["a.example:1"], "version": 1 })
             }

@@ -43,6 +43,12 @@ async fn good(panel: &Panel) -> Vec<Good> {
         .await;
     let settings = panel.get("/settings").await.expect(200);
     let pin = json!({ "exitNodeId": a, "ownerNodeId": entry, "until": START_MS + 1, "reason": "why" });
+    let chosen = json!({
+        "name": "chosen", "entry": { "nodes": [{ "nodeId": entry }] },
+        "exit": { "strategy": "selector", "nodes": [{ "nodeId": a }, { "nodeId": b }] }
+    });
+    let chosen = panel.post("/tunnels", &chosen).await.expect(201)["id"].clone();
+    let choice = json!({ "nodeId": a, "ownerNodeId": entry });
     let with = |body: &Value, name: &str| {
         let mut body = body.clone();
         body[name] = json!(1);
@@ -58,6 +64,7 @@ async fn good(panel: &Panel) -> Vec<Good> {
         good(Method::PUT, "/forwards/1", with(&forward, "version")),
         good(Method::PUT, "/settings", settings),
         good(Method::PUT, "/tunnels/1/pin", pin),
+        good(Method::PUT, &format!("/tunnels/{chosen}/choice"), choice),
         good(Method::PUT, "/auth/password", json!({ "currentPassword": "a", "newPassword": "b" })),
     ]
 }
@@ -167,6 +174,7 @@ async fn a_missing_field_is_named_and_text_that_is_no_json_is_refused() {
             "/forwards" => &["tunnelId", "name", "targets"],
             "/settings" => &[],
             "/tunnels/1/pin" => &["exitNodeId", "reason"],
+            path if path.ends_with("/choice") => &["nodeId"],
             _ => &["currentPassword", "newPassword"],
         };
         let version = match (good.method.as_str(), good.path.as_str()) {

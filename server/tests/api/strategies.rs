@@ -93,3 +93,47 @@ async fn who_cannot_carry_it_out_is_named_and_who_was_never_here_is_given_a_chan
     assert_eq!(connected(&["strategy:fifo"]).await.errors(), refused);
     connected(&["strategy:fifo", "strategy:min_avg10"]).await.expect(200);
 }
+
+#[tokio::test]
+async fn a_choice_is_stored_per_owner_and_goes_with_what_it_is_about() {
+    let panel = Panel::new().await;
+    let nodes = [panel.node("entry").await, panel.node("hk").await, panel.node("jp").await];
+    let mut body = best("tunnel", nodes[0], &nodes[1..]);
+    body["exit"]["strategy"] = json!("selector");
+    let created = panel.post("/tunnels", &body).await.expect(201);
+    let path = format!("/tunnels/{}", created["id"]);
+    let (choice, groups) = (format!("{path}/choice"), format!("{path}/groups"));
+
+    let made = panel.put(&choice, &json!({ "nodeId": nodes[2] })).await.expect(200);
+    assert_eq!(made[0]["wanted"], json!({ "nodeId": nodes[2], "author": "admin", "createdAt": START_MS }));
+    assert_eq!((&made[0]["group"], &made[0]["strategy"]), (&json!("exit"), &json!("selector")));
+    assert_eq!(panel.get(&groups).await.expect(200), made);
+    for (body, error) in [
+        (json!({ "nodeId": nodes[0] }), ("nodeId", "nothing_to_choose")),
+        (json!({ "nodeId": 99 }), ("nodeId", "nothing_to_choose")),
+        (json!({ "nodeId": nodes[1], "ownerNodeId": nodes[2] }), ("ownerNodeId", "not_an_owner")),
+    ] {
+        assert_eq!(panel.put(&choice, &body).await.errors(), [(error.0.into(), error.1.into())]);
+    }
+    panel.get("/tunnels/99/groups").await.expect(404);
+
+    // Taken back; the owner's agent was never here to hear of it.
+    panel.delete(&format!("{choice}?ownerNodeId={}", nodes[0])).await.expect(204);
+    assert_eq!(panel.get(&groups).await.expect(200)[0]["wanted"]["nodeId"], Value::Null);
+    let log = panel.get("/audit-log").await.expect(200);
+    assert_eq!((&log[0]["action"], &log[1]["action"]), (&json!("choice.clear"), &json!("choice.set")));
+
+    // The chosen node leaves the tunnel.
+    panel.put(&choice, &json!({ "nodeId": nodes[2] })).await.expect(200);
+    let mut edited = panel.get(&path).await.expect(200);
+    edited["exit"]["nodes"].as_array_mut().unwrap().pop();
+    panel.put(&path, &edited).await.expect(200);
+    assert_eq!(panel.get(&groups).await.expect(200)[0].get("wanted"), None);
+    // And the strategy leaves nothing to persons any more.
+    panel.put(&choice, &json!({ "nodeId": nodes[1] })).await.expect(200);
+    let mut edited = panel.get(&path).await.expect(200);
+    edited["exit"]["strategy"] = json!("fifo");
+    panel.put(&path, &edited).await.expect(200);
+    assert_eq!(panel.get(&groups).await.expect(200), json!([]));
+    assert!(panel.state.db.read().await.unwrap().choices().await.unwrap().is_empty());
+}

@@ -46,7 +46,7 @@ pub enum Event {
         /// The node.
         node_id: NodeId,
     },
-    /// Stored intent changed: `node`, `tunnel`, `forward`, `settings` or `pin`.
+    /// Stored intent changed: `node`, `tunnel`, `forward`, `settings`, `pin` or `choice`.
     Changed {
         /// What.
         what: String,

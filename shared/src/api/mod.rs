@@ -1,6 +1,7 @@
 //! What page, programs and panel say to each other under `/api/v1`: JSON, camelCase, times in UTC milliseconds.
 
 mod auth;
+mod choice;
 mod decision;
 mod event;
 mod forward;
@@ -10,6 +11,7 @@ mod settings;
 mod tunnel;
 
 pub use auth::*;
+pub use choice::*;
 pub use decision::*;
 pub use event::*;
 pub use forward::*;

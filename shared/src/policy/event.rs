@@ -93,6 +93,7 @@ pub enum Effect {
 /// Why a group uses another member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Why {
     /// The one before died.
     Died,

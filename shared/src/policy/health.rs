@@ -19,6 +19,7 @@ pub enum Outcome {
 /// Four different things; none of them stands for another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum State {
     /// Never tested, or nothing recent.
     #[default]

@@ -148,6 +148,7 @@ impl Deciding {
             match effect {
                 Effect::Test { leaf, .. } => self.test(*leaf),
                 Effect::Switched { network, from, to, why, .. } => {
+                    steering.changed(*network, *from, *why, plane.options.clock.now_ms());
                     let member = |at: &usize| steering.members().get(*at).map(String::as_str);
                     let (from, to) = (member(from), member(to));
                     tracing::info!(group = steering.name(), ?network, from, to, ?why, "uses another member");

@@ -6,6 +6,7 @@
 use super::choices::Choices;
 use super::inbox::Inbox;
 use super::published::Published;
+use super::state_now::Changed;
 use crate::chain::probe::page::Page;
 use crate::chain::probe::tasks::Place;
 use crate::chain::probe::{Kind, Probe};
@@ -39,6 +40,8 @@ pub struct Steering {
     /// To the task, while there is one.
     orders: ArcSwapOption<mpsc::Sender<Order>>,
     inherited: Mutex<Option<Inherited>>,
+    /// The last change of the member in use, by network.
+    pub(super) changes: Mutex<[Option<Changed>; 4]>,
 }
 
 /// What is left by the group that this one takes the place of.
@@ -128,6 +131,7 @@ impl Steering {
             published: ArcSwap::from_pointee(published),
             orders: ArcSwapOption::empty(),
             inherited: Mutex::new(inherited),
+            changes: Mutex::default(),
         }))
     }
 
