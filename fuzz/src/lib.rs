@@ -3,12 +3,13 @@
 //! `cargo test -p fuzz` runs the corpora and mutations of them; `cargo xtask fuzz` a coverage-guided engine (the
 //! program in `main.rs`).
 
+mod link;
 mod script;
 mod targets;
 
 use targets::{
     address, api, command, datagrams, document, envelope, http, http_session, limits, opening, policy,
-    proxy_header, relay, smux, smux_session, socks5, socks5_session, websocket,
+    proxy_header, relay, smux, smux_session, socks5, socks5_session, tls, websocket,
 };
 
 /// One decoder.
@@ -23,7 +24,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub static TARGETS: [Target; 18] = [
+pub static TARGETS: [Target; 19] = [
     relay::TARGET,
     datagrams::TARGET,
     smux::TARGET,
@@ -32,6 +33,7 @@ pub static TARGETS: [Target; 18] = [
     socks5_session::TARGET,
     http::TARGET,
     http_session::TARGET,
+    tls::TARGET,
     websocket::TARGET,
     proxy_header::TARGET,
     opening::TARGET,

@@ -2,9 +2,14 @@
 
 use crate::rig::*;
 use agent::runtime::{Change, RuntimeOptions};
+use rustls::ServerConfig;
+use rustls_pki_types::PrivateKeyDer;
 use serde_json::json;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::TlsAcceptor;
 
 #[tokio::test]
 async fn a_server_that_speaks_first_is_heard() {
@@ -49,6 +54,54 @@ async fn a_reset_arrives_as_a_reset() {
         stream.write_all(b"x").await.unwrap();
         let error = soon(stream.read(&mut [0; 1])).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{listener}: a cut transfer looked complete");
+    }
+}
+
+/// A TLS server that says something and ends its connection; with the end that TLS has, or only with that of TCP.
+async fn tls_server(says_the_end: bool) -> SocketAddr {
+    let made = rcgen::generate_simple_self_signed(vec!["exit.example".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let (addr, _) = scripted(move |stream| {
+        let acceptor = acceptor.clone();
+        async move {
+            let mut tls = acceptor.accept(stream).await.unwrap();
+            tls.write_all(b"half").await.unwrap();
+            tls.flush().await.unwrap();
+            if says_the_end {
+                tls.shutdown().await.unwrap();
+            }
+            let (mut tcp, _) = tls.into_inner();
+            tcp.shutdown().await.unwrap();
+            // What is left unread would make a reset of it.
+            while tcp.read(&mut [0; 64]).await.is_ok_and(|read| read > 0) {}
+        }
+    })
+    .await;
+    addr
+}
+
+#[tokio::test]
+async fn an_end_that_tls_does_not_know_of_is_told_as_none() {
+    for says_the_end in [true, false] {
+        let node = json!({"name": "n", "addr": tls_server(says_the_end).await.to_string(),
+            "connector": {"type": "forward"}, "dialer": {"type": "tls"}});
+        let entry = Entry::start(&[node], SocketAddr::from(([127, 0, 0, 1], 1))).await;
+        let mut stream = entry.connect().await;
+        let mut half = [0; 4];
+        soon(stream.read_exact(&mut half)).await.unwrap();
+        assert_eq!(&half, b"half");
+        let end = soon(stream.read(&mut half)).await;
+        match says_the_end {
+            true => assert_eq!(end.unwrap(), 0),
+            false => assert_eq!(end.unwrap_err().kind(), ErrorKind::ConnectionReset),
+        }
     }
 }
 

@@ -17,4 +17,5 @@ pub(crate) mod smux;
 pub(crate) mod smux_session;
 pub(crate) mod socks5;
 pub(crate) mod socks5_session;
+pub(crate) mod tls;
 pub(crate) mod websocket;

@@ -79,6 +79,6 @@ macro_rules! tests {
 }
 
 tests! {
-    relay datagrams smux smux_session socks5 socks5_session http http_session websocket proxy_header opening document envelope
+    relay datagrams smux smux_session socks5 socks5_session http http_session tls websocket proxy_header opening document envelope
     command limits policy address api
 }

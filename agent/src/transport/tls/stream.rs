@@ -329,6 +329,10 @@ impl<S: Session> AsyncWrite for TlsStream<S> {
     /// Takes as much as fits into a few records, when those before have left.
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, payload: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        if this.closed {
+            // Rustls would go on after the end that the peer was told.
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
         ready!(this.poll_outgoing(cx))?;
         let payload = &payload[..payload.len().min(AT_ONCE_BYTES)];
         loop {

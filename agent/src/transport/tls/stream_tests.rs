@@ -179,6 +179,21 @@ async fn one_direction_ends_while_the_other_goes_on() {
 }
 
 #[tokio::test]
+async fn nothing_is_said_after_the_end() {
+    for version in VERSIONS {
+        let (mut ours, mut other) = our_client(version, 100_000, 1).await;
+        ours.write_all(b"all").await.unwrap();
+        ours.shutdown().await.unwrap();
+        assert_eq!(ours.write(b"more").await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        ours.flush().await.unwrap();
+        ours.shutdown().await.unwrap();
+        let mut seen = Vec::new();
+        other.read_to_end(&mut seen).await.unwrap();
+        assert_eq!(seen, b"all");
+    }
+}
+
+#[tokio::test]
 async fn an_end_that_tls_does_not_know_of_is_none() {
     for version in VERSIONS {
         let (mut ours, mut other) = our_client(version, 100_000, 1).await;
