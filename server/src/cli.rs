@@ -3,6 +3,7 @@
 use crate::app::users;
 use crate::clock::Clock;
 use crate::config::{Config, ConfigFile, LogFormat, Options, unknown_variables};
+use crate::replay;
 use crate::store::Db;
 use anyhow::{Context as _, bail};
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -36,6 +37,10 @@ enum Command {
         #[command(subcommand)]
         command: AdminCommand,
     },
+    /// Write what was measured for a tunnel to a file, for `replay`.
+    ExportHistory(replay::ExportArguments),
+    /// Show what other settings, rules and policies would have made of what was measured, and suggest settings.
+    Replay(replay::ReplayArguments),
     /// Print the OpenAPI document.
     Openapi,
     /// Print the completions for a shell.
@@ -72,6 +77,13 @@ impl Cli {
             Some(Command::Admin { command: AdminCommand::ResetPassword { username } }) => {
                 reset_password(&load()?, &username).await
             }
+            Some(Command::ExportHistory(arguments)) => {
+                let db = Db::open(&load()?.database).await.context("opening the database")?;
+                replay::export(&db, &Clock::system(), &arguments).await?;
+                db.close().await;
+                Ok(())
+            }
+            Some(Command::Replay(arguments)) => replay::run(&arguments),
             Some(Command::Openapi) => print(&format!("{}\n", crate::http::document().to_pretty_json()?)),
             Some(Command::Completion { shell }) => {
                 let mut script = Vec::new();
@@ -83,7 +95,7 @@ impl Cli {
 }
 
 /// A reader that has seen enough (`| head`) is no error.
-fn print(text: &str) -> anyhow::Result<()> {
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => Ok(result?),

@@ -16,6 +16,7 @@ pub mod events;
 pub mod http;
 pub mod metrics;
 pub mod plan;
+mod replay;
 pub mod state;
 pub mod store;
 

@@ -3,4 +3,5 @@
 pub mod clock;
 pub mod demo;
 pub mod netlab;
+pub mod recorder;
 pub mod rig;

@@ -367,4 +367,19 @@ fn what_makes_no_sense_is_refused_with_its_path() {
     let config = serde_json::from_value(json!({"chains": [{"name": "c", "hops": [hop]}]})).unwrap();
     let problems = Runtime::validate(&config).unwrap_err();
     assert_eq!(problems, ["chain c: hops[0].nodes[0].metadata.weight: is not supported"]);
+    let with = |priority: serde_json::Value| {
+        let node = json!({"name": "a", "addr": "192.0.2.1:1", "metadata": {"priority": priority}});
+        let hop = json!({"name": "h", "selector": {"strategy": "min"}, "nodes": [node]});
+        Runtime::validate(&serde_json::from_value(json!({"chains": [{"name": "c", "hops": [hop]}]})).unwrap())
+    };
+    for priority in [json!(2), json!("2"), json!("0,2(,100ms),1(100ms,200ms)")] {
+        assert_eq!(with(priority.clone()), Ok(()), "{priority}");
+    }
+    assert_eq!(
+        with(json!("1,2(x)")).unwrap_err(),
+        [
+            "chain c: hops[0].nodes[0].metadata.priority: at character 5: expected milliseconds such as 50 or 50ms, \
+          at most 30 days, found `x`"
+        ]
+    );
 }

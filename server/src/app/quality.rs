@@ -5,7 +5,7 @@ use crate::error::AppError;
 use crate::plan::dial;
 use crate::plan::intent::{NodeIntent, TunnelIntent};
 use crate::state::AppState;
-use crate::store::{LegHistoryQuery, LegKey};
+use crate::store::{Db, LegHistoryQuery, LegKey};
 use shared::api::{LegHistory, WallMs};
 use shared::ids::{NodeId, TunnelId};
 use std::collections::BTreeMap;
@@ -28,15 +28,26 @@ pub struct Span {
 
 /// The history of every leg of a tunnel: each owner to each exit, each exit to the probe target.
 pub async fn history(state: &AppState, id: TunnelId, span: Span) -> Result<Vec<LegHistory>> {
+    legs(&state.db, id, state.clock.wall_ms(), span, MAX_POINTS).await
+}
+
+/// The same from a database, with at most `max_points` of each leg.
+pub(crate) async fn legs(
+    db: &Db,
+    id: TunnelId,
+    now: WallMs,
+    span: Span,
+    max_points: u32,
+) -> Result<Vec<LegHistory>> {
     // A moment later than now, so that a round that ends in this millisecond is in.
-    let to = span.to.unwrap_or_else(|| state.clock.wall_ms().saturating_add(1));
+    let to = span.to.unwrap_or_else(|| now.saturating_add(1));
     let from = span.from.unwrap_or_else(|| to.saturating_sub(DEFAULT_SPAN_MS));
     if from >= to {
         return Err(AppError::field("from", "out_of_range", "must be before `to`"));
     }
-    let query = LegHistoryQuery { from, to, step_ms: span.step_ms, max_points: MAX_POINTS };
+    let query = LegHistoryQuery { from, to, step_ms: span.step_ms, max_points };
 
-    let mut tx = state.db.read().await?;
+    let mut tx = db.read().await?;
     let row = tunnels::find(&mut tx, id).await?;
     let owners = tunnels::owners(&row.tunnel);
     let tunnel = TunnelIntent::try_from(row)?;

@@ -12,6 +12,7 @@ mod invalid;
 mod nodes;
 mod page;
 mod panel;
+mod replaying;
 mod sessions;
 mod settings;
 mod strategies;

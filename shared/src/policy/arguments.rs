@@ -165,7 +165,7 @@ fn millis(word: &Word) -> Result<u64, ParseError> {
 }
 
 /// `bare`: milliseconds that a number without a unit stands for.
-fn read_duration(text: &str, bare: u64) -> Option<u64> {
+pub(super) fn read_duration(text: &str, bare: u64) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit = match unit {

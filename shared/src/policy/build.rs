@@ -1,5 +1,6 @@
 //! Which groups are valid, and in which order they depend on each other.
 
+use super::priority::Priority;
 use super::spec::Policy;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,12 +17,15 @@ pub struct Leaf {
     pub udp: bool,
     /// Added to every latency when members are compared; may be negative.
     pub add_latency_ms: f64,
+    /// Where latencies decide, the living members with the highest one come before all others.
+    #[serde(default)]
+    pub priority: Priority,
 }
 
 impl Leaf {
-    /// Carries both, no offset.
+    /// Carries both, no offset, no priority.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), tcp: true, udp: true, add_latency_ms: 0.0 }
+        Self { name: name.into(), tcp: true, udp: true, add_latency_ms: 0.0, priority: Priority::default() }
     }
 }
 

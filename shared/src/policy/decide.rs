@@ -7,6 +7,7 @@ use super::fallback::Phase;
 use super::forest::{Forest, Group};
 use super::health::State;
 use super::network::Network;
+use super::priority::Priority;
 use super::schedule::Schedule;
 use super::spec::{Fallback, Latency, Policy};
 use crate::best_exit::MonoMs;
@@ -15,8 +16,10 @@ impl Forest {
     pub(super) fn decide(&self, at: usize, network: Network) -> Option<usize> {
         let group = &self.groups[at];
         let current = group.chosen[network.index()];
-        let standings =
-            |latency| (0..group.members.len()).map(move |m| self.standing(at, m, network, latency));
+        let least = self.highest_priority(group, network);
+        let standings = move |latency| {
+            (0..group.members.len()).map(move |m| self.preferred(group, m, network, latency, least))
+        };
         match &group.spec.policy {
             Policy::Selector { default, .. } => {
                 let of = |name: &String| group.spec.members.iter().position(|member| member == name);
@@ -32,7 +35,7 @@ impl Forest {
                 let quiet = group.schedule.as_ref().is_none_or(Schedule::is_quiet);
                 let usable = current.filter(|member| {
                     matches!(
-                        self.standing(at, *member, network, Latency::Last),
+                        self.preferred(group, *member, network, Latency::Last, least),
                         Standing::Alive(_) | Standing::Unknown
                     )
                 });
@@ -100,6 +103,46 @@ impl Forest {
         }
         let nth = usize::try_from(context.random % count as u64).unwrap_or(0);
         (0..group.members.len()).filter(alive).nth(nth)
+    }
+
+    /// The highest priority of a living member; `None` where no member has any.
+    pub(super) fn highest_priority(&self, group: &Group, network: Network) -> Option<u32> {
+        if self.leaves.iter().all(|leaf| leaf.priority == Priority::default()) {
+            return None;
+        }
+        // The member that is returned to anyway does not keep the others away.
+        let own = match group.spec.policy {
+            Policy::FixedFallback { index, .. } => Some(index),
+            _ => None,
+        };
+        let alive = |member: &usize| {
+            Some(*member) != own
+                && matches!(self.standing_of(group, *member, network, Latency::Last), Standing::Alive(_))
+        };
+        (0..group.members.len()).filter(alive).map(|member| self.priority(group, member, network)).max()
+    }
+
+    /// The priority of a member now.
+    pub(super) fn priority(&self, group: &Group, member: usize, network: Network) -> u32 {
+        let Some(leaf) = self.leaf_of(group, member, network) else { return 0 };
+        let known = group.priorities.get(&leaf);
+        let measured = known.and_then(|known| network.evidence().iter().find_map(|e| known[e.index()]));
+        measured.unwrap_or_else(|| self.leaves[leaf].priority.unmeasured())
+    }
+
+    /// How a member stands where the highest priority of a living one is `least`: those that live with a lower one are
+    /// no choice.
+    fn preferred(
+        &self,
+        group: &Group,
+        member: usize,
+        network: Network,
+        latency: Latency,
+        least: Option<u32>,
+    ) -> Standing {
+        let standing = self.standing_of(group, member, network, latency);
+        let below = || least.is_some_and(|least| self.priority(group, member, network) < least);
+        if matches!(standing, Standing::Alive(_)) && below() { Standing::Unsupported } else { standing }
     }
 
     pub(super) fn standing(

@@ -6,6 +6,7 @@ use super::event::{ChooseError, Context, Effect, Event, Why};
 use super::fallback::{Phase, Rules};
 use super::health::{Health, Outcome};
 use super::network::Network;
+use super::priority::Priority;
 use super::schedule::Schedule;
 use super::spec::{Interrupt, Latency, Measure, Policy};
 use crate::best_exit::MonoMs;
@@ -23,6 +24,9 @@ pub(super) struct Group {
     pub(super) schedule: Option<Schedule>,
     /// By leaf and network; of this group's target.
     pub(super) health: BTreeMap<usize, [Health; 4]>,
+    /// Priorities of the leaves whose bands were left or entered, by leaf and network.
+    #[serde(default)]
+    pub(super) priorities: BTreeMap<usize, [Option<u32>; 4]>,
 }
 
 /// All groups with everything they know. A plain value.
@@ -59,6 +63,7 @@ impl Forest {
                 phases: [Phase::Primary; 4],
                 schedule,
                 health: BTreeMap::new(),
+                priorities: BTreeMap::new(),
                 spec,
             }
         };
@@ -198,6 +203,7 @@ impl Forest {
                     health.observe(*outcome, now, &measure);
                 }
             }
+            other.rank(leaf, &self.leaves[leaf]);
         }
     }
 
@@ -365,6 +371,21 @@ impl Forest {
 }
 
 impl Group {
+    /// The priorities of a leaf after its latencies have changed.
+    pub(super) fn rank(&mut self, leaf: usize, of: &Leaf) {
+        if of.priority == Priority::default() {
+            return;
+        }
+        let latency = self.spec.policy.latency();
+        let Some(health) = self.health.get(&leaf) else { return };
+        let before = self.priorities.entry(leaf).or_default();
+        for (before, health) in before.iter_mut().zip(health) {
+            if let Some(ms) = health.latency(latency) {
+                *before = Some(of.priority.after(*before, ms + of.add_latency_ms));
+            }
+        }
+    }
+
     fn measure(&self) -> Option<&Measure> {
         match &self.spec.policy {
             Policy::UrlTest { measure, .. }

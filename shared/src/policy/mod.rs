@@ -5,6 +5,7 @@
 //!
 //! - [`spec`] and [`text`]: the one way in which a policy is written, and its errors
 //! - [`health`]: what is known of one member in one network
+//! - [`priority`]: members that are preferred, in bands of latency
 //! - [`choose`]: the rules that compare members
 //! - [`fallback`]: the state machine of `fixed_fallback`
 //! - [`schedule`]: when members are tested, and when an idle group stops
@@ -22,6 +23,7 @@ pub mod forest;
 pub mod health;
 pub mod network;
 mod order;
+pub mod priority;
 pub mod schedule;
 pub mod spec;
 pub mod text;
@@ -34,5 +36,6 @@ pub use forest::Forest;
 pub use health::{Health, Outcome};
 pub use network::Network;
 pub use order::Order;
+pub use priority::Priority;
 pub use spec::{Latency, Measure, Parsed, Policy, parse, parse_with};
 pub use text::ParseError;

@@ -34,17 +34,18 @@ impl Forest {
         };
         let standing = |member: usize| self.standing_of(of, member, network, latency);
         let rank = |member: usize| match standing(member) {
-            Standing::Alive(ms) => (0, ms),
-            Standing::Unknown => (1, 0.0),
-            Standing::Dead | Standing::Unsupported => (2, 0.0),
+            Standing::Alive(ms) => (0, u32::MAX - self.priority(of, member, network), ms),
+            Standing::Unknown => (1, 0, 0.0),
+            Standing::Dead | Standing::Unsupported => (2, 0, 0.0),
         };
         let drawn = self.drawn(of, network, chosen);
         let mut members: Vec<usize> = (0..of.members.len()).filter(|member| carries(*member)).collect();
         // Stable, so that equals keep the order in which they are written.
         members.sort_by(|a, b| {
             let first = |member: usize| !(member == chosen || drawn.contains(&member));
-            let ((a_class, a_ms), (b_class, b_ms)) = (rank(*a), rank(*b));
-            first(*a).cmp(&first(*b)).then(a_class.cmp(&b_class)).then(a_ms.total_cmp(&b_ms))
+            let ((a_class, a_below, a_ms), (b_class, b_below, b_ms)) = (rank(*a), rank(*b));
+            let by_class = first(*a).cmp(&first(*b)).then(a_class.cmp(&b_class));
+            by_class.then(a_below.cmp(&b_below)).then(a_ms.total_cmp(&b_ms))
         });
         Order { equals: drawn.len().max(1).min(members.len()), members }
     }
@@ -75,6 +76,9 @@ impl Forest {
     pub fn adopt(&mut self, group: usize, leaf: usize, health: [Health; 4]) {
         if let Some(group) = self.groups.get_mut(group).filter(|group| group.schedule.is_some()) {
             group.health.insert(leaf, health);
+            if let Some(of) = self.leaves.get(leaf) {
+                group.rank(leaf, of);
+            }
         }
         self.settle(0, None, &mut Vec::new());
     }

@@ -237,6 +237,18 @@ pub fn parse_with(text: &str, options: &[(String, String)]) -> Result<Parsed, Pa
     Ok(Parsed { policy, warnings })
 }
 
+impl Policy {
+    /// The latency by which it compares members.
+    pub const fn latency(&self) -> Latency {
+        match self {
+            Policy::Min { latency, .. } | Policy::FixedFallback { fallback: Fallback::Min(latency), .. } => {
+                *latency
+            }
+            _ => Latency::Last,
+        }
+    }
+}
+
 impl Latency {
     /// The policy that uses it, as written.
     pub const fn name(self) -> &'static str {

@@ -8,7 +8,7 @@ use crate::ids::NodeId;
 use crate::link::Sample;
 
 /// The monotonic clock has been running for long when a trace starts.
-const BEFORE_START: u64 = 1 << 40;
+pub(super) const BEFORE_START: u64 = 1 << 40;
 /// From the first sample of a round to its evaluation: 4 samples 200 ms apart and a deadline of 900 ms.
 const ROUND_TAKES_MS: u64 = 2000;
 /// Samples of one leg are this far apart.
@@ -33,6 +33,8 @@ pub struct Best {
     restarted: usize,
     /// Rounds kept as the panel's database keeps them.
     history: Vec<(u64, Vec<Candidate>)>,
+    /// Rounds of a recorded trace that are evaluated.
+    evaluated: usize,
 }
 
 impl Best {
@@ -49,6 +51,7 @@ impl Best {
             filter: FailFilter::new(MAX_FAILS, FAIL_TIMEOUT_MS),
             restarted: 0,
             history: Vec::new(),
+            evaluated: 0,
         }
     }
 
@@ -134,7 +137,15 @@ impl Rule for Best {
                 self.history.iter().map(|(at, candidates)| (*at, candidates.as_slice())).collect();
             self.state.warm(&history, &self.settings);
         }
-        if world.now >= self.next_round {
+        if !trace.recorded.is_empty() {
+            self.settings.round_interval_ms = trace.step_ms;
+            while let Some((_, candidates)) =
+                trace.recorded.get(self.evaluated).filter(|(at, _)| *at <= world.now)
+            {
+                self.evaluated += 1;
+                self.evaluate(world, candidates, true);
+            }
+        } else if world.now >= self.next_round {
             self.next_round = world.now + self.settings.round_interval_ms;
             if !within(&trace.gaps, world.now) {
                 let online = !within(&trace.offline, world.now);
@@ -149,7 +160,10 @@ impl Rule for Best {
             (0..trace.exits.len()).filter(|i| trace.exits[*i].added <= world.now).map(node).collect();
         let order = self.state.applied.complete(&saved);
         let order: Vec<usize> = order.iter().map(|exit| usize::try_from(exit.0).unwrap_or(0)).collect();
-        Pick { choice: order.first().copied().unwrap_or(0), used: self.filter.dial(&order, world) }
+        let choice = order.first().copied().unwrap_or(0);
+        // How often users dialled is not recorded: what is judged then is the decision alone.
+        let used = if trace.recorded.is_empty() { self.filter.dial(&order, world) } else { choice };
+        Pick { choice, used }
     }
 
     fn reasons(&self) -> &[(u64, Reason)] {

@@ -6,7 +6,7 @@ use crate::policy::{Context, Effect, Event, Forest, GroupSpec, Leaf, Network, Ou
 use std::collections::BTreeMap;
 
 /// One group over the exits.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct GroupRule {
     text: String,
     policy: crate::policy::Policy,
@@ -18,6 +18,19 @@ impl GroupRule {
     /// A policy in its text.
     pub fn new(text: &str) -> Result<Self, ParseError> {
         Ok(Self { text: text.to_owned(), policy: parse(text)?.policy, forest: None, random: 0 })
+    }
+
+    /// Whether a group executes it, and not an agent's chain or the panel.
+    pub fn is_group(&self) -> bool {
+        use crate::policy::Policy;
+        matches!(
+            self.policy,
+            Policy::Selector { .. }
+                | Policy::UrlTest { .. }
+                | Policy::Fixed(_)
+                | Policy::Min { .. }
+                | Policy::FixedFallback { .. }
+        )
     }
 
     fn make(&self, world: &World<'_>) -> Option<Forest> {

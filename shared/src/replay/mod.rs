@@ -9,15 +9,20 @@
 //! - [`peers`]: other systems' rules as they are published, quirks included
 //! - [`groups`]: the policies of [`crate::policy`] as rules
 //! - [`scenarios`]: the traces that rules are judged by, with what is accepted
+//! - [`history`]: what was really measured, as a file and as a trace
+//! - [`report`] and [`suggest`]: what ways of choosing would have made of it, and which settings suit it
 //! - [`families`]: random traces for tuning and, apart from those, for reporting
 
 pub mod best;
 pub mod families;
 pub mod groups;
+pub mod history;
 pub mod peers;
 pub mod random;
+pub mod report;
 pub mod run;
 pub mod scenarios;
+pub mod suggest;
 pub mod trace;
 
 pub use random::Random;

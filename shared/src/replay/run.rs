@@ -5,10 +5,15 @@ use super::trace::{Trace, within};
 use crate::best_exit::Reason;
 use crate::link::Sample;
 
-/// Time passes in these steps.
+/// Time passes in these steps, unless a trace has others.
 pub const STEP_MS: u64 = 1000;
 /// A switch is needless if the exit that was left would have been no worse on the mean of this time after it.
 const HINDSIGHT_MS: u64 = 60_000;
+/// An exit that is worse than the best by less than this, and by less than this share of its score, need not be left.
+const WORSE_MS: f64 = 20.0;
+const WORSE_RATIO: f64 = 0.15;
+/// Being worse for less than this is not missed.
+const ENDURED_MS: u64 = 60_000;
 
 /// What a rule may see and touch of a trace.
 #[derive(Debug)]
@@ -149,6 +154,12 @@ pub struct Run {
     pub left_ms: Option<u64>,
     /// Reasons with their time, if the rule has such.
     pub reasons: Vec<(u64, Reason)>,
+    /// Excess of every step, ascending.
+    pub excess_ms: Vec<f32>,
+    /// Each time that the exit in use became clearly worse than the best: how long until it was left.
+    pub delays_ms: Vec<u64>,
+    /// How often it became so for a minute and more, and was not left.
+    pub endured: usize,
 }
 
 impl Run {
@@ -162,12 +173,13 @@ impl Run {
 pub fn run(rule: &mut dyn Rule, trace: &Trace, penalty_ms_per_percent: f64) -> Run {
     // The rule draws from numbers of its own, or its measuring would change what happens.
     let mut random = Random::new(trace.seed ^ 0x5eed);
-    let steps = usize::try_from(trace.length_ms / STEP_MS).unwrap_or(0);
+    let steps = usize::try_from(trace.length_ms / trace.step_ms).unwrap_or(0);
+    let mut watch = Watch::default();
     let (mut excess, mut switches, mut unusable_ms) = (Vec::with_capacity(steps), Vec::new(), 0);
     let mut current: Option<usize> = None;
     let (mut before, mut left_ms) = (0, None);
     for step in 0..steps {
-        let now = step as u64 * STEP_MS;
+        let now = step as u64 * trace.step_ms;
         let Pick { choice: chosen, used } = rule.second(&World { trace, now }, &mut random);
         if trace.onset == Some(now) {
             before = used;
@@ -179,12 +191,18 @@ pub fn run(rule: &mut dyn Rule, trace: &Trace, penalty_ms_per_percent: f64) -> R
             switches.push(Switch { at: now, from, to: chosen, needless });
         }
         current = Some(chosen);
+        if within(&trace.unknown, now) {
+            watch.worse = None;
+            continue;
+        }
         let truths = (0..trace.exits.len()).map(|exit| trace.truth(exit, now, penalty_ms_per_percent));
         let best = truths.clone().min_by(|a, b| a.score_ms.total_cmp(&b.score_ms));
-        let used = trace.truth(used, now, penalty_ms_per_percent);
-        excess.push((used.score_ms - best.map_or(used.score_ms, |best| best.score_ms)).max(0.0));
-        if !used.usable && truths.clone().any(|truth| truth.usable) {
-            unusable_ms += STEP_MS;
+        let truth = trace.truth(used, now, penalty_ms_per_percent);
+        let more = (truth.score_ms - best.map_or(truth.score_ms, |best| best.score_ms)).max(0.0);
+        excess.push(more);
+        watch.see(used, more >= WORSE_MS.max(WORSE_RATIO * truth.score_ms), now);
+        if !truth.usable && truths.clone().any(|truth| truth.usable) {
+            unusable_ms += trace.step_ms;
         }
     }
     let mean_excess_ms = excess.iter().sum::<f64>() / excess.len().max(1) as f64;
@@ -202,13 +220,45 @@ pub fn run(rule: &mut dyn Rule, trace: &Trace, penalty_ms_per_percent: f64) -> R
         detection_ms,
         left_ms,
         reasons: rule.reasons().to_vec(),
+        excess_ms: excess.iter().map(|ms| *ms as f32).collect(),
+        delays_ms: watch.delays_ms,
+        endured: watch.endured,
+    }
+}
+
+/// When the exit in use became worse than the best, and what came of it.
+#[derive(Default)]
+struct Watch {
+    last: usize,
+    /// Since when, if it became so while it was in use.
+    worse: Option<u64>,
+    delays_ms: Vec<u64>,
+    endured: usize,
+}
+
+impl Watch {
+    fn see(&mut self, used: usize, worse: bool, now: u64) {
+        if used != self.last {
+            self.delays_ms.extend(self.worse.take().map(|since| now - since));
+            self.last = used;
+            // It was taken as it is.
+            return;
+        }
+        match (worse, self.worse) {
+            (true, None) => self.worse = Some(now),
+            (false, Some(since)) => {
+                self.endured += usize::from(now - since >= ENDURED_MS);
+                self.worse = None;
+            }
+            _ => {}
+        }
     }
 }
 
 fn needless(trace: &Trace, now: u64, from: usize, to: usize, penalty: f64) -> bool {
     let end = (now + HINDSIGHT_MS).min(trace.length_ms);
     let sum = |exit: usize| -> f64 {
-        (now..end).step_by(STEP_MS as usize).map(|t| trace.truth(exit, t, penalty).score_ms).sum()
+        (now..end).step_by(trace.step_ms as usize).map(|t| trace.truth(exit, t, penalty).score_ms).sum()
     };
     sum(from) <= sum(to)
 }

@@ -1,6 +1,8 @@
 //! How two legs per exit behave over time.
 
 use super::random::Random;
+use super::run::STEP_MS;
+use crate::best_exit::Candidate;
 use crate::link::Sample;
 
 /// A way of not answering.
@@ -70,13 +72,15 @@ pub struct Script {
     pub base: LegState,
     /// What happens.
     pub changes: Vec<Change>,
+    /// Of a leg that was really measured: what it was from each of these times on. Nothing else counts then.
+    pub recorded: Vec<(u64, LegState)>,
 }
 
 impl Script {
     /// A clean leg.
     pub fn new(base_ms: f64, jitter_ms: f64) -> Self {
         let base = LegState { base_ms, jitter_ms, loss: 0.0, mode_share: 0.0, mode_ms: 0.0, dead: None };
-        Self { base, changes: Vec::new() }
+        Self { base, changes: Vec::new(), recorded: Vec::new() }
     }
 
     /// With loss in each direction: a sample is hit with `1 - (1 - p)²`.
@@ -93,6 +97,10 @@ impl Script {
 
     /// The leg at a moment.
     pub fn at(&self, t: u64) -> LegState {
+        if let Some(first) = self.recorded.first() {
+            let next = self.recorded.partition_point(|(from, _)| *from <= t);
+            return next.checked_sub(1).map_or(first.1, |last| self.recorded[last].1);
+        }
         let mut state = self.base;
         for change in self.changes.iter().filter(|change| (change.from..change.to).contains(&t)) {
             let since = t - change.from;
@@ -202,6 +210,12 @@ pub struct Trace {
     pub refusals: u32,
     /// When the exit in use at the start becomes one to leave.
     pub onset: Option<u64>,
+    /// Time passes in these steps.
+    pub step_ms: u64,
+    /// Nothing is known of the truth.
+    pub unknown: Vec<(u64, u64)>,
+    /// Rounds that were really measured, with their times; the rules of `best` get these and measure nothing.
+    pub recorded: Vec<(u64, Vec<Candidate>)>,
 }
 
 /// What is true of an exit in a moment.
@@ -226,7 +240,15 @@ impl Trace {
             pins: Vec::new(),
             refusals: 0,
             onset: None,
+            step_ms: STEP_MS,
+            unknown: Vec::new(),
+            recorded: Vec::new(),
         }
+    }
+
+    /// How much of it is known.
+    pub fn known_ms(&self) -> u64 {
+        self.length_ms - self.unknown.iter().map(|(from, to)| to - from).sum::<u64>().min(self.length_ms)
     }
 
     /// What is true at a moment.

@@ -5,6 +5,7 @@
 mod dae;
 mod fallback;
 mod nested;
+mod priority;
 mod props;
 mod rig;
 mod rules;

@@ -2,8 +2,10 @@
 
 use crate::rig::*;
 use proptest::prelude::*;
+use shared::policy::fallback::{Phase, Rules};
 use shared::policy::health::State;
 use shared::policy::*;
+use std::collections::BTreeMap;
 
 const POLICIES: [&str; 9] = [
     "selector",
@@ -137,6 +139,86 @@ proptest! {
             if matches!(event, Event::Tick) {
                 prop_assert_eq!(first.observe(&event, moment), vec![]);
                 again.observe(&event, moment);
+            }
+        }
+    }
+
+    /// Groups in groups, whatever wiring: the outermost has somebody while a leaf below it exists, and nobody dead while
+    /// its members know of somebody alive.
+    #[test]
+    fn nested_groups_never_use_the_dead_while_somebody_lives(
+        texts in prop::collection::vec(prop::sample::select(vec!["min", "urltest(tolerance=10)", "min_avg10", "fixed_fallback(0)"]), 3),
+        rounds in prop::collection::vec(prop::collection::vec(prop::option::weighted(0.6, 1.0f64..300.0), 6), 1..10),
+    ) {
+        let specs = vec![
+            group("outer", &["middle", "n0", "n1"], policy(texts[0])),
+            group("middle", &["inner", "n2", "n3"], policy(texts[1])),
+            group("inner", &["n4", "n5"], policy(texts[2])),
+        ];
+        let names = ["n0", "n1", "n2", "n3", "n4", "n5"];
+        let mut forest = Forest::new(leaves(&names), specs, &BTreeMap::new()).unwrap();
+        for (at, delays) in rounds.iter().enumerate() {
+            // Twice, since a group around learns of a leaf inside when that is used.
+            for now in [2 * at as u64, 2 * at as u64 + 1] {
+                for group in 0..3 {
+                    for (leaf, delay) in delays.iter().enumerate() {
+                        let outcome = delay.map_or(Outcome::Failed, Outcome::Ok);
+                        forest.observe(&Event::Tested { group, leaf, outcomes: tcp(outcome) }, now);
+                    }
+                }
+            }
+            let picked = forest.pick(0, Context { network: TCP, random: 7 });
+            let Some(picked) = picked else { return Err(TestCaseError::fail("nobody")) };
+            if delays.iter().any(Option::is_some) {
+                prop_assert!(delays[picked].is_some(), "{picked} of {texts:?}: {delays:?}");
+            }
+        }
+    }
+
+    /// Any event at any time, the clock standing still, jumping or at its end: no panic, and always somebody.
+    #[test]
+    fn any_time_is_survived(
+        text in prop::sample::select(POLICIES.to_vec()),
+        events in prop::collection::vec((prop_oneof![Just(0u64), any::<u64>(), Just(u64::MAX), 0u64..100_000], event()), 1..40),
+    ) {
+        let mut forest = over(4, text);
+        for (now, event) in events {
+            forest.observe(&event, now);
+            let picked = forest.pick(0, Context { network: TCP, random: now });
+            prop_assert!(picked.is_some());
+            let order = forest.order(0, TCP);
+            prop_assert!(order.equals <= order.members.len() && !order.members.is_empty());
+            let _ = (forest.due(), forest.round_due(), forest.phase_due());
+        }
+    }
+
+    /// One runner at most: while the member stays dead its probes are a timeout apart, however often it is seen dead and
+    /// however late or doubled the ticks come, and no more than the retries are made at that pace.
+    #[test]
+    fn fixed_fallback_has_one_runner(
+        timeout_ms in 1u64..5000, retries in 0u32..6, interval_ms in 1u64..60_000,
+        steps in prop::collection::vec((0u64..4000, 0u8..6), 1..200),
+    ) {
+        let rules = Rules { timeout_ms, retries, interval_ms };
+        let mut phase = Phase::default();
+        let (mut now, mut last, mut in_row) = (0u64, None::<u64>, 0u32);
+        for (after, what) in steps {
+            now += after;
+            let probes = match what {
+                0 => phase.observe(true, now, rules),
+                1 | 2 => phase.observe(false, now, rules),
+                _ => phase.tick(now, rules),
+            };
+            if phase == Phase::Primary {
+                prop_assert!(!probes);
+                (last, in_row) = (None, 0);
+            } else if probes {
+                let least = if in_row < retries { timeout_ms } else { timeout_ms.min(interval_ms) };
+                prop_assert!(last.is_none_or(|last| now - last >= least), "{now} {last:?} {phase:?}");
+                (last, in_row) = (Some(now), in_row + 1);
+            }
+            if let Phase::Retrying { retries: made, .. } = phase {
+                prop_assert!(made <= retries && made == in_row, "{phase:?} {in_row}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Every rule of sing-box's groups and of dae's policies (see docs/policies.md): proved by a test, or a deviation that
 //! is wanted and proved by a test, or the business of whoever opens sockets and files.
 
-use crate::{dae, fallback, nested, singbox, syntax};
+use crate::{dae, fallback, nested, priority, singbox, syntax};
 
 enum Stand {
     Same(fn()),
@@ -241,6 +241,26 @@ const RULES: &[(&str, Stand)] = &[
     ("probes start after up to 2 s", Deviation("to the millisecond", fallback::probe_times)),
     ("the runner ends with its group", Elsewhere("the state is a value; who drops it has no runner")),
     ("WARN on dead, INFO on alive", Elsewhere("the agent logs `Switched` with its reason")),
+    // dae-next
+    (
+        "priorities in closed bands of latency, the first that fits",
+        Same(priority::bands_are_read_and_the_first_that_fits_counts),
+    ),
+    (
+        "alive, then priority, then latency; up at once, down never",
+        Same(priority::the_higher_priority_comes_first_whatever_the_latencies),
+    ),
+    (
+        "edges are hard",
+        Deviation(
+            "a better band is left only well behind its edge",
+            priority::a_latency_that_wanders_about_an_edge_does_not_flap,
+        ),
+    ),
+    (
+        "fixed_fallback has none",
+        Deviation("its fallback has", priority::a_fixed_one_is_not_bound_by_priorities_but_its_fallback_is),
+    ),
 ];
 
 #[test]

@@ -9,7 +9,7 @@ use crate::chain::state::{NodeState, OpenConnection};
 use crate::clock::{Clock, Random};
 use crate::metadata::{ConfigError, MetadataReader};
 use shared::gost::Metadata;
-use shared::policy::{Leaf, Network};
+use shared::policy::{Leaf, Network, ParseError, Priority};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -36,9 +36,16 @@ pub(crate) fn steered_attempt(
 
 /// What a member of a group that is decided for says about itself.
 pub(crate) fn leaf(path: &str, name: &str, metadata: &Metadata) -> Result<Leaf, ConfigError> {
-    let reader = MetadataReader::new(path, metadata, &["addLatency"])?;
+    let reader = MetadataReader::new(path, metadata, &["addLatency", "priority"])?;
     let add_latency_ms = reader.signed_millis("addLatency")?.unwrap_or(0.0);
-    Ok(Leaf { add_latency_ms, ..Leaf::new(name) })
+    let priority = match reader.number("priority") {
+        Ok(number) => Priority::fixed(number.unwrap_or(0)),
+        Err(_) => {
+            let wrong = |error: ParseError| ConfigError::new(format!("{path}.priority"), error.to_string());
+            Priority::parse(reader.text("priority")?.unwrap_or_default()).map_err(wrong)?
+        }
+    };
+    Ok(Leaf { add_latency_ms, priority, ..Leaf::new(name) })
 }
 
 /// One use of a member that has not ended yet. Dropped without verdict it changes nothing but gives a trial back.
