@@ -54,6 +54,7 @@ fn text(runtime: &Runtime) -> Result<String, std::fmt::Error> {
     );
 
     let (bytes, refused, missing) = (Counters::default(), Counters::default(), Gauges::default());
+    let (connections, open) = (Counters::default(), Gauges::default());
     let (mut targets, mut chains, mut exits) = (Members::default(), Members::default(), Members::default());
     for service in runtime.config().services {
         let Some(report) = runtime.service_report(&service.name) else { continue };
@@ -61,6 +62,8 @@ fn text(runtime: &Runtime) -> Result<String, std::fmt::Error> {
         for (direction, count) in [("up", report.bytes_up), ("down", report.bytes_down)] {
             bytes.get_or_create(&with(of_service(), "direction", direction)).inc_by(count);
         }
+        connections.get_or_create(&of_service()).inc_by(report.connections);
+        open.get_or_create(&of_service()).set(report.open as f64);
         for (reason, count) in report.refused {
             refused.get_or_create(&with(of_service(), "reason", reason)).inc_by(count);
         }
@@ -80,6 +83,12 @@ fn text(runtime: &Runtime) -> Result<String, std::fmt::Error> {
             exits.add(&with(with(of_chain, "node", &node.name), "addr", addr.unwrap_or_default()), &node);
         }
     }
+    registry.register(
+        "service_connections",
+        "Connections and sessions of datagrams that a service let in",
+        connections,
+    );
+    registry.register("service_connections_open", "Those of a service that are open", open);
     registry.register("service_bytes", "Payload carried for clients", bytes);
     registry.register("service_refused", "Clients that a service refused", refused);
     registry.register(

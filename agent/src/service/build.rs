@@ -73,6 +73,7 @@ impl Service {
             proxy_in,
             proxy_out,
             traffic: previous.map(|old| old.traffic.clone()).unwrap_or_default(),
+            connections: previous.map(|old| old.connections.clone()).unwrap_or_default(),
             refused: previous.map(|old| old.refused.clone()).unwrap_or_default(),
             limiters: LimiterNames::of(config),
             refusals: LogGate::default(),

@@ -126,6 +126,7 @@ async fn serve_stream(
         client: peer,
         since_ms: plane.options.clock.now_ms(),
     });
+    let _open = service.connections.begin();
     let guard = Guard::new(plane.options.blocked.get(), stop);
     let stop = guard.as_ref().map_or(stop, Guard::stop);
     let watched = plane.watch.show(service, (Cargo::Stream, peer), plane, stop);

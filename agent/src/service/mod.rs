@@ -5,6 +5,8 @@ mod associate;
 pub(crate) mod build;
 mod chains;
 mod connection;
+pub mod connections;
+mod denied;
 mod http;
 mod http_exchange;
 pub mod listener;
@@ -33,6 +35,7 @@ use crate::relay::traffic::Traffic;
 use crate::transport::acceptor::Acceptor;
 use admission::LimiterNames;
 use chains::ChainGroup;
+use connections::Connections;
 use plane::LogGate;
 use refused::Refused;
 use shared::address::HostPort;
@@ -63,6 +66,8 @@ pub struct Service {
     proxy_out: Option<Version>,
     /// What it has carried; goes on when the service is changed.
     pub traffic: Arc<Traffic>,
+    /// The clients it has let in; goes on when the service is changed.
+    pub connections: Arc<Connections>,
     /// The clients it has refused; goes on when the service is changed.
     pub refused: Arc<Refused>,
     /// What its clients are limited by.

@@ -16,6 +16,10 @@ pub struct ServiceReport {
     pub bytes_up: u64,
     /// Payload from targets to clients.
     pub bytes_down: u64,
+    /// Clients that it has let in: connections, and sessions of datagrams.
+    pub connections: u64,
+    /// Those that are there now.
+    pub open: u64,
     /// Clients that it refused, of the reasons that there were: see [`super::refused`].
     pub refused: BTreeMap<&'static str, u64>,
     /// Its fixed targets.
@@ -45,6 +49,8 @@ impl Service {
         ServiceReport {
             bytes_up: self.traffic.up(),
             bytes_down: self.traffic.down(),
+            connections: self.connections.total(),
+            open: self.connections.open(),
             refused: self.refused.by_reason(),
             targets,
             chains,

@@ -4,6 +4,7 @@
 //! session's [`Deliver`].
 
 use super::admission::admit;
+use super::denied::Denied;
 use super::plane::{LogGate, Plane};
 pub(super) use super::session::{Beginning, SessionOptions};
 use super::session::{Session, run};
@@ -28,6 +29,8 @@ pub(super) struct Sessions<K> {
     /// Locked for a look-up or a change at a time.
     table: Mutex<HashMap<K, Arc<Session>>>,
     opening: AtomicUsize,
+    /// Locked for a look-up.
+    denied: Mutex<Denied<K>>,
     drops: LogGate,
 }
 
@@ -35,7 +38,8 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Sessions<K> {
     /// `stop` ends all sessions, and those to come as soon as they begin.
     pub(super) fn new(plane: Arc<Plane>, stop: CancellationToken) -> Arc<Self> {
         let (table, opening, drops) = (Mutex::default(), AtomicUsize::new(0), LogGate::default());
-        Arc::new(Self { plane, stop, tasks: TaskTracker::new(), table, opening, drops })
+        let (tasks, denied) = (TaskTracker::new(), Mutex::default());
+        Arc::new(Self { plane, stop, tasks, table, opening, denied, drops })
     }
 
     /// Ends all sessions when the result is dropped.
@@ -53,6 +57,11 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Sessions<K> {
     fn table(&self) -> MutexGuard<'_, HashMap<K, Arc<Session>>> {
         // A map is whole after each of its methods, also if one panics for want of memory.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn denied(&self) -> MutexGuard<'_, Denied<K>> {
+        // As the table.
+        self.denied.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Passes a datagram on without waiting; drops it, and counts that, where there is no room.
@@ -106,7 +115,13 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Sessions<K> {
             .transpose();
         let admitted = match admitted {
             Ok(admitted) => admitted,
-            Err(denied) => return self.drop_one(&denied.to_string()),
+            Err(denied) => {
+                if self.denied().is_new(key, now_ms) {
+                    let ip = beginning.client.ip();
+                    beginning.service.refuse(denied.refused_by(), ip, &denied, &self.plane);
+                }
+                return;
+            }
         };
         let policed = admitted.as_ref().and_then(|admitted| admitted.police(&self.plane));
         let Beginning { service, address, .. } = &beginning;
@@ -117,6 +132,7 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Sessions<K> {
             return self.drop_one("traffic limit");
         }
         self.table().insert(key.clone(), session.clone());
+        let open = beginning.is_client.then(|| beginning.service.connections.begin());
         let listed = Listed { sessions: self.clone(), key: key.clone(), session, watched };
         let mut first = Vec::with_capacity(datagram.len() + 2);
         if let Some(announcement) = &beginning.announcement {
@@ -126,7 +142,7 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Sessions<K> {
         let tracked = self.plane.tracker.token();
         self.tasks.spawn(async move {
             run(&listed, &beginning, first, opening).await;
-            drop((slot, admitted, tracked));
+            drop((slot, admitted, tracked, open));
         });
     }
 

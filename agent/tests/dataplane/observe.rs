@@ -307,3 +307,59 @@ fn the_documentation_has_every_word() {
         assert!(text.contains(&format!("`{word}`")), "{word} is missing");
     }
 }
+
+#[tokio::test]
+async fn how_many_clients_each_service_has_and_had() {
+    let target = Target::start(Does::Echo).await;
+    let exit = Exit::start(1, "mtls").await;
+    let entry = Entry::start(&[exit.node("a", "mtls")], target.addr).await;
+    let (api, exit_api) = (api(&entry.runtime, None).await, api(&exit.runtime, None).await);
+    let metrics = |service: &str, total: u32, open: u32| {
+        [
+            format!(r#"exitpilot_agent_service_connections_total{{service="{service}"}} {total}"#),
+            format!(r#"exitpilot_agent_service_connections_open{{service="{service}"}} {open}.0"#),
+        ]
+    };
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        let mut client = entry.connect().await;
+        client.write_all(b"x").await.unwrap();
+        soon(client.read_u8()).await.unwrap();
+        clients.push(client);
+    }
+    says(api, &metrics("f", 3, 3)).await;
+    // Each stream of the one connection between them.
+    says(exit_api, &metrics("exit", 3, 3)).await;
+    let services = json(api, "/v1/services").await;
+    assert_eq!((&services[0]["connections"], &services[0]["open"]), (&json!(3), &json!(3)));
+    // A changed service is still the same one to those who count.
+    let changed =
+        merged_forward(target.addr, json!({"handler": {"retries": 2}, "addr": entry.addr.to_string()}));
+    entry.runtime.apply(Change::UpsertServices(vec![service(changed)])).await.unwrap();
+    drop(clients);
+    says(api, &metrics("f", 3, 0)).await;
+    says(exit_api, &metrics("exit", 3, 0)).await;
+    entry.echo().await.unwrap();
+    says(api, &metrics("f", 4, 0)).await;
+}
+
+#[tokio::test]
+async fn the_documentation_has_every_metric() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/agent-metrics.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let target = Target::start(Does::Echo).await;
+    let entry = Entry::start(&[], target.addr).await;
+    let metrics = get(api(&entry.runtime, None).await, "/metrics").await;
+    let types = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE exitpilot_agent_"));
+    let mut names = 0;
+    for (name, kind) in types.filter_map(|line| line.split_once(' ')) {
+        let total = if kind == "counter" { "_total" } else { "" };
+        // Those of nodes, targets and chains have the same names behind their prefixes.
+        let member =
+            ["exit_", "target_", "service_chain_"].iter().find_map(|prefix| name.strip_prefix(prefix));
+        let word = format!("`{}{total}`", member.unwrap_or(name));
+        assert!(text.contains(&word), "{word} is missing");
+        names += 1;
+    }
+    assert!(names > 10, "{metrics}");
+}

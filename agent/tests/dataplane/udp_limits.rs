@@ -48,11 +48,30 @@ async fn a_session_counts_as_a_connection_until_its_end() {
     let entry = limited(LimitKind::Connections, "$ 1", &target).await;
     let (one, two) = (entry.client().await, entry.client().await);
     one.echo(b"one").await;
-    two.send(b"refused").await;
-    while entry.runtime.dropped() == 0 {
+    let report = || entry.runtime.service_report("u").unwrap();
+    let refused = || report().refused.get("connection_limit").copied();
+    // However much it sends in a second, it is one client that was refused.
+    for _ in 0..3 {
+        two.send(b"refused").await;
+    }
+    while refused().is_none() {
         tokio::task::yield_now().await;
     }
+    time.pass(Duration::from_millis(999)).await;
+    two.send(b"refused").await;
+    // Received in order: what the first client sends now is behind all of that.
+    one.echo(b"behind").await;
+    assert_eq!(refused(), Some(1));
+    time.pass(Duration::from_millis(1)).await;
+    two.send(b"refused").await;
+    while refused() != Some(2) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(entry.runtime.dropped(), 0, "a client that is refused is no datagram without room");
+    assert_eq!((report().connections, report().open), (1, 1));
     time.pass(Duration::from_secs(30)).await;
+    assert_eq!((report().connections, report().open), (1, 0));
     two.echo(b"two").await;
-    assert_eq!(target.seen(), [b"one", b"two"]);
+    assert_eq!((report().connections, report().open), (2, 1));
+    assert_eq!(target.seen(), [&b"one"[..], b"behind", b"two"]);
 }
