@@ -1,8 +1,8 @@
 //! From an address to an open websocket.
 
 use super::address::{PanelAddress, Scheme};
+use crate::transport::pem;
 use anyhow::Context as _;
-use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, ServerName};
 use shared::link::{MAX_FRAME_BYTES, PANEL_HEADER};
 use std::path::Path;
@@ -54,17 +54,13 @@ pub(crate) enum DialError {
 pub(crate) fn tls_config(extra: Option<&Path>) -> anyhow::Result<Arc<ClientConfig>> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(path) = extra {
-        let certificates =
-            CertificateDer::pem_file_iter(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let mut found = false;
+        let certificates = pem::all::<CertificateDer<'_>>(path).map_err(anyhow::Error::msg)?;
+        anyhow::ensure!(!certificates.is_empty(), "{} contains no certificate", path.display());
         for certificate in certificates {
-            let certificate = certificate.with_context(|| format!("{} is not PEM", path.display()))?;
             roots
                 .add(certificate)
                 .with_context(|| format!("{} holds no usable authority", path.display()))?;
-            found = true;
         }
-        anyhow::ensure!(found, "{} contains no certificate", path.display());
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
@@ -143,5 +139,19 @@ fn refusal(response: &Response<Option<Vec<u8>>>) -> DialError {
             DialError::SecretRefused(if body.is_empty() { format!("HTTP {status}") } else { body })
         }
         status => DialError::Status { status: status.as_u16(), body },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_authorities_is_one_and_has_an_end() {
+        for (file, reason) in [("/dev/zero", "is no regular file"), ("/nowhere/ca.pem", "No such file")] {
+            let error = tls_config(Some(Path::new(file))).unwrap_err().to_string();
+            assert!(error.starts_with(file) && error.contains(reason), "{error}");
+        }
+        tls_config(None).unwrap();
     }
 }

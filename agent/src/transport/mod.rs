@@ -9,7 +9,7 @@
 
 pub mod acceptor;
 pub mod dialer;
-mod pem;
+pub(crate) mod pem;
 pub mod pool;
 pub mod smux;
 pub mod tls;

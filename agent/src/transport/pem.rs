@@ -3,23 +3,26 @@
 use rustls_pki_types::pem::PemObject;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::path::Path;
 
 /// Larger files are refused: all public authorities together have a quarter of it.
 const MOST_BYTES: u64 = 1024 * 1024;
 
 /// All objects of one kind in a file; the error names the file.
-pub(super) fn all<T: PemObject>(file: &str) -> Result<Vec<T>, String> {
-    let bytes = read(file).map_err(|error| format!("{file}: {error}"))?;
-    T::pem_slice_iter(&bytes).collect::<Result<_, _>>().map_err(|error| format!("{file}: {error}"))
+pub(crate) fn all<T: PemObject>(file: impl AsRef<Path>) -> Result<Vec<T>, String> {
+    let file = file.as_ref();
+    let bytes = read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let all: Result<_, _> = T::pem_slice_iter(&bytes).collect();
+    all.map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// The first object of that kind in a file; the error names the file.
 pub(super) fn first<T: PemObject>(file: &str) -> Result<T, String> {
-    let bytes = read(file).map_err(|error| format!("{file}: {error}"))?;
+    let bytes = read(Path::new(file)).map_err(|error| format!("{file}: {error}"))?;
     T::from_pem_slice(&bytes).map_err(|error| format!("{file}: {error}"))
 }
 
-fn read(file: &str) -> io::Result<Vec<u8>> {
+fn read(file: &Path) -> io::Result<Vec<u8>> {
     let refused = |reason: String| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
     // A device may have no end, and a pipe nobody at its other one.
     if !fs::metadata(file)?.is_file() {
