@@ -1,6 +1,7 @@
 //! Ways to the next group: hops, each with its nodes.
 
 pub mod asking;
+pub mod blame;
 pub mod connector;
 pub mod dial;
 pub mod failure;

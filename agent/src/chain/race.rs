@@ -1,7 +1,8 @@
 //! Several ways at once: the first that is fully up wins, the others are closed.
 
 use super::asking::Asking;
-use super::dial::{Budget, Cause, ChainFailure, PathFailure, Patience, Up, through};
+use super::blame::{Cause, ChainFailure, PathFailure};
+use super::dial::{Budget, Patience, Up, through};
 use super::search::{Entrant, Search};
 use crate::net::Interface;
 use futures_util::StreamExt as _;

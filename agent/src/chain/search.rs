@@ -1,7 +1,8 @@
 //! What one client connection has learnt on its way through the alternatives of a chain.
 
 use super::Chain;
-use super::dial::{Cause, ChainFailure, PathFailure, Through, Up};
+use super::blame::{Cause, ChainFailure, PathFailure};
+use super::dial::{Through, Up};
 use super::failure::FailureKind;
 use super::filter::Tier;
 use super::group::Attempt;

@@ -3,7 +3,8 @@
 use super::Probe;
 use super::check::{Finding, speak};
 use crate::chain::asking::Asking;
-use crate::chain::dial::{Budget, ChainFailure, reach};
+use crate::chain::blame::ChainFailure;
+use crate::chain::dial::{Budget, reach};
 use crate::net::Interface;
 use crate::service::plane::Plane;
 use crate::stream::Stream;
