@@ -1,6 +1,9 @@
 //! `cargo xtask bench policies`: every way of choosing on every trace, against an oracle with hindsight.
 #![expect(clippy::expect_used, reason = "a benchmark that cannot write its result has failed")]
 
+#[path = "../tests/traces/mod.rs"]
+mod recorded;
+
 use serde_json::{Value, json};
 use shared::best_exit::{DecisionRules, Settings};
 use shared::replay::best::{Best, Flvx};
@@ -191,7 +194,8 @@ fn main() {
     let (quick, only) = (has("--quick"), after("--only"));
     // For tuning: the families that may be looked at, and nothing else.
     let tuning = has("--tuning");
-    let scenarios = scenarios::all(quick);
+    let mut scenarios = scenarios::all(quick);
+    scenarios.extend(recorded::scenarios());
     let count = if quick { 2 } else { 6 };
 
     println!(
@@ -207,7 +211,7 @@ fn main() {
         let mut total = Sum::default();
         let mut values = Vec::new();
         let mut refused = Vec::new();
-        let mut applying = 0;
+        let (mut applying, mut on_recorded) = (0, (0.0, Sum::default()));
         for scenario in &scenarios {
             let (sum, value) = on_scenario(make, scenario, after("--explain").as_deref());
             // Each scenario counts once, whatever its number of runs.
@@ -215,6 +219,13 @@ fn main() {
                 applying += 1;
                 total.excess += sum.mean(sum.excess);
                 total.p99 += sum.mean(sum.p99);
+            }
+            if scenario.id.starts_with("recorded") {
+                on_recorded.0 += sum.mean(sum.excess);
+                on_recorded.1.unusable_ms += sum.unusable_ms;
+                on_recorded.1.switches += sum.switches;
+                on_recorded.1.needless += sum.needless;
+                on_recorded.1.p99 += sum.mean(sum.p99);
             }
             total.unusable_ms += sum.unusable_ms;
             total.switches += sum.switches;
@@ -237,6 +248,7 @@ fn main() {
             );
         };
         row(&name, &total, total.excess, total.p99 / f64::from(applying.max(1)), &refused.join("; "));
+        row("  of these, recorded runs", &on_recorded.1, on_recorded.0, on_recorded.1.p99 / 5.0, "");
         row("  families tuned on", &tuned, tuned.mean(tuned.excess), tuned.mean(tuned.p99), "");
         if !tuning {
             row(

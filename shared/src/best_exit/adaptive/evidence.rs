@@ -15,7 +15,7 @@ const STEP_SIGMAS: f64 = 5.0;
 /// Standard errors of a difference of loss that count as nothing.
 const LOSS_SIGMAS: f64 = 3.0;
 /// The same where a change of the loss was detected by itself.
-const CHANGED_SIGMAS: f64 = 1.5;
+const CHANGED_SIGMAS: f64 = 2.0;
 /// Standard errors of a loss that speaks against the other exit; doubt counts against moving.
 const AGAINST_SIGMAS: f64 = 1.0;
 /// Rounds that both must have been seen for, before windows below 16 and single steps count.
@@ -82,14 +82,17 @@ pub(super) fn compare(current: &Memory, other: &Memory, settings: &Settings, sho
         leg: LegName::A,
         rounds: 0,
     };
-    // It has just begun to lose more: no time to move there.
-    if (0..2).any(|leg| other.long[leg].sum() >= CHANGE / 2.0 && other.lost_of_late(leg) > 1.5) {
-        return nothing;
-    }
     let known = other.rounds.len().min(current.rounds.len());
     let young = known < SETTLED;
     let shortest = if young { shortest.max(WINDOWS[2]) } else { shortest };
     let pair = Pair::new(current, other, settings, known);
+    // It has begun to lose more: no time to move there, unless the current one certainly loses more still.
+    if (0..2).any(|leg| other.long[leg].sum() >= CHANGE / 2.0 && other.lost_of_late(leg) > 1.5) {
+        let Losses { gain, error, .. } = pair.losses[2];
+        if gain < CHANGED_SIGMAS * error {
+            return nothing;
+        }
+    }
     let mut best = if shortest == 0 { pair.step() } else { None };
     for (scale, length) in WINDOWS.into_iter().enumerate().skip(1) {
         if length > known || length < shortest {

@@ -13,6 +13,10 @@ pub(super) const ENOUGH_SAMPLES: u32 = 20;
 const KEEP: f64 = 0.998_076_443_575_628_7;
 /// Strength of the prior that a leg loses 1 %: as if it had lost half a sample of 50.
 const PRIOR: (f64, f64) = (0.5, 50.0);
+/// Nobody is held to lose less than this, or more, when a change is looked for.
+const BEFORE: (f64, f64) = (0.005, 0.5);
+/// Rounds without which the last ones say nothing of what an exit used to lose.
+const RECENT_ROUNDS: usize = 32;
 /// The changes of loss that are looked for: to so many times as much, or by so much more.
 const CHANGES: [(f64, f64); 2] = [(2.0, 0.03), (3.0, 0.08)];
 /// Where the sum for a change of loss stops growing, so that it can also shrink in time.
@@ -56,7 +60,7 @@ pub(super) enum State {
 pub(super) struct Long {
     sent: f64,
     lost: f64,
-    /// Page's sums for a small and a large change of the loss: each grows while more is lost than in the long run.
+    /// Page's sums for a small and a large change of the loss: each grows while more is lost than before.
     sums: [f64; 2],
 }
 
@@ -71,12 +75,13 @@ impl Long {
         self.sums[0].max(self.sums[1])
     }
 
-    /// One round. `spread`: how much more the loss wanders than independent losses would.
-    fn add(&mut self, sent: f64, lost: f64, spread: f64) {
+    /// One round. `spread`: how much more the loss wanders than independent losses would; `recent`: the loss over the
+    /// longest window. An outage of half an hour ago, in which the long run still believes, hides no new one.
+    fn add(&mut self, sent: f64, lost: f64, spread: f64, recent: f64) {
         if sent <= 0.0 {
             return;
         }
-        let before = self.loss().clamp(0.01, 0.5);
+        let before = self.loss().min(recent).clamp(BEFORE.0, BEFORE.1);
         for (sum, (factor, more)) in self.sums.iter_mut().zip(CHANGES) {
             // What is not lost makes a sum smaller, and an empty one stays empty.
             if lost <= 0.0 && *sum <= 0.0 {
@@ -139,10 +144,11 @@ impl Memory {
     pub(super) fn add(&mut self, candidate: &Candidate, samples: u32, now: MonoMs) {
         let legs = [&candidate.leg_a, &candidate.leg_b];
         let seen = Seen::new(legs, samples);
+        let recent = [0, 1].map(|leg| self.recent_loss(leg));
         self.rounds.push(seen);
         let spread = self.spread(samples);
         for (i, long) in self.long.iter_mut().enumerate() {
-            long.add(seen.sent(i), seen.lost(i), spread);
+            long.add(seen.sent(i), seen.lost(i), spread, recent[i]);
         }
         let failed = legs.iter().position(|leg| matches!(leg, Leg::Failed { .. }));
         let measured = seen.is_measured();
@@ -218,6 +224,15 @@ impl Memory {
     /// Its last round worked, whatever was before.
     pub(super) fn works_now(&self) -> bool {
         self.failed == 0 && self.rounds.newest().is_some_and(Seen::is_measured)
+    }
+
+    /// The loss of a leg over the longest window, drawn like the long run; 1 before enough is known.
+    fn recent_loss(&self, leg: usize) -> f64 {
+        if self.rounds.len() < RECENT_ROUNDS {
+            return 1.0;
+        }
+        let sums = self.rounds.window(WINDOWS.len() - 1);
+        (sums.lost(leg) + PRIOR.0) / (sums.sent(leg) + PRIOR.1)
     }
 
     /// Samples that a leg lost in the last 16 rounds.
