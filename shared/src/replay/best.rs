@@ -138,7 +138,7 @@ impl Rule for Best {
             self.state.warm(&history, &self.settings);
         }
         if !trace.recorded.is_empty() {
-            self.settings.round_interval_ms = trace.step_ms;
+            self.settings.round_interval_ms = trace.recorded_every_ms;
             while let Some((_, candidates)) =
                 trace.recorded.get(self.evaluated).filter(|(at, _)| *at <= world.now)
             {

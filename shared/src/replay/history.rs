@@ -21,6 +21,7 @@
 //! `unsuccessful`), or `null`: it was not measured.
 
 use super::best::node;
+use super::run::STEP_MS;
 use super::trace::{Dead, Exit, LegState, Script, Trace};
 use crate::api::{LegHistory, WallMs};
 use crate::best_exit::{Candidate, Leg, LegFailure, Settings};
@@ -34,6 +35,8 @@ const VERSION: u32 = 1;
 const MOST_ROUNDS: usize = 5_000_000;
 /// More rounds apart than this many intervals, nothing is known of the time between.
 const GAP_INTERVALS: u64 = 3;
+/// Histories up to this length are replayed second by second.
+const SHORT_MS: u64 = 6 * 3_600_000;
 /// Rounds on each side over which loss is averaged for what is held to be true: one round has few samples.
 const LOSS_ROUNDS: usize = 6;
 /// The same for latency, which a round knows better.
@@ -276,7 +279,9 @@ impl OwnerHistory {
         });
         let length = self.rounds.last().map_or(0, |(at, _)| time(*at)) + interval;
         let mut trace = Trace::new(seed, length, exits.collect());
-        trace.step_ms = interval.clamp(500, 60_000);
+        trace.recorded_every_ms = interval;
+        // Long ones go by rounds: nothing that decides looks more often.
+        trace.step_ms = if length <= SHORT_MS { STEP_MS } else { interval.clamp(STEP_MS, 60_000) };
         for pair in self.rounds.windows(2) {
             let (from, to) = (time(pair[0].0), time(pair[1].0));
             if to - from > GAP_INTERVALS * interval {

@@ -90,8 +90,11 @@ pub fn suggest(traces: &[Trace], settings: &Settings) -> Suggestion {
         let name = best_name(settings.decision_rules);
         let one = |trace| run(&mut Best::new(name, settings.clone()), trace, penalty);
         let runs: Vec<Run> = traces.iter().map(one).collect();
-        let in_vain: usize =
-            traces.iter().zip(&noise).map(|(trace, rounds)| switches(rounds, trace.step_ms, &settings)).sum();
+        let in_vain: usize = traces
+            .iter()
+            .zip(&noise)
+            .map(|(trace, rounds)| switches(rounds, trace.recorded_every_ms, &settings))
+            .sum();
         let tried = Tried {
             decision_rules: settings.decision_rules,
             confirmations: settings.confirmations,

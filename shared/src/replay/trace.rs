@@ -216,6 +216,8 @@ pub struct Trace {
     pub unknown: Vec<(u64, u64)>,
     /// Rounds that were really measured, with their times; the rules of `best` get these and measure nothing.
     pub recorded: Vec<(u64, Vec<Candidate>)>,
+    /// The usual time between two of these.
+    pub recorded_every_ms: u64,
 }
 
 /// What is true of an exit in a moment.
@@ -243,6 +245,7 @@ impl Trace {
             step_ms: STEP_MS,
             unknown: Vec::new(),
             recorded: Vec::new(),
+            recorded_every_ms: 0,
         }
     }
 

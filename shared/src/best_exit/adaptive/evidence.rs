@@ -95,10 +95,12 @@ pub(super) fn compare(current: &Memory, other: &Memory, settings: &Settings, sho
     }
     let mut best = if shortest == 0 { pair.step() } else { None };
     for (scale, length) in WINDOWS.into_iter().enumerate().skip(1) {
-        if length > known || length < shortest {
+        if length > known || (young && length < WINDOWS[2]) {
             continue;
         }
+        // Swings of latency are what short windows are taken away for; a loss that has certainly changed is none.
         if let Some(evidence) = pair.window(scale)
+            && (length >= shortest || evidence.trigger == Trigger::Loss)
             && best.is_none_or(|best| evidence.ratio() > best.ratio())
         {
             best = Some(evidence);

@@ -250,7 +250,12 @@ impl Memory {
 
     /// How much more the loss wanders than independent losses would: 1, or more on a path with bursts.
     fn spread(&self, samples: u32) -> f64 {
-        let independent: f64 = self.long.iter().map(|long| long.loss() * (1.0 - long.loss())).sum::<f64>()
+        let sums = self.rounds.window(WINDOWS.len() - 1);
+        // Over the rounds that the noise is measured over: where more is lost, it wanders more.
+        let independent: f64 = (0..2)
+            .map(|leg| (sums.lost(leg) + PRIOR.0) / (sums.sent(leg) + PRIOR.1))
+            .map(|loss| loss * (1.0 - loss))
+            .sum::<f64>()
             / (WINDOWS[0] as f64 * f64::from(samples.max(1)));
         let measured = self.loss_noise.variance(0).unwrap_or(0.0);
         (measured / independent).max(1.0)
