@@ -105,7 +105,7 @@ pub enum Command {
     ConnectThrough(ConnectThrough),
     /// Chooses a member of a group, or takes the choice back; ours only.
     ChooseMember(ChooseMember),
-    /// Blocks detected protocols on a node; kept by the agent, 1 = blocked is not yet enforced.
+    /// Blocks protocols on a node, known by what clients say first (1 = blocked); kept by the agent.
     SetProtocol(serde_json::Value),
     /// A command this version does not do. The agent answers `success:false`.
     Unknown(String),
