@@ -77,7 +77,7 @@ fn fuzz(bytes: &[u8]) {
 
 /// What side `seed` sends.
 fn payload(sizes: &[u8], seed: u8) -> Vec<u8> {
-    let length = sizes.iter().fold(usize::from(seed), |sum, size| sum * 3 + usize::from(*size)) % MOST;
+    let length = sizes.iter().fold(usize::from(seed), |sum, size| (sum * 3 + usize::from(*size)) % MOST);
     (0..length).map(|at| (at as u8).wrapping_mul(seed)).collect()
 }
 
