@@ -25,6 +25,34 @@ impl FieldError {
         Self { field: field.into(), code: code.to_owned(), message: message.into(), params: BTreeMap::new() }
     }
 
+    /// From what serde says about JSON that does not fit, and where. It says so in text only; these are its sentences
+    /// (`serde::de::Error`).
+    pub fn misfit(path: &str, text: &str) -> Self {
+        let path = if path == "." { "" } else { path };
+        // The place in the text is of no use to somebody who fills in a form.
+        let text = text.rsplit_once(" at line ").map_or(text, |(text, _)| text);
+        let quoted = text.split('`').nth(1).unwrap_or_default();
+        let within = |name: &str| match path {
+            "" => name.to_owned(),
+            // The path of an unknown field ends with it already.
+            _ if path == name || path.ends_with(&format!(".{name}")) => path.to_owned(),
+            _ => format!("{path}.{name}"),
+        };
+        if text.starts_with("missing field") {
+            Self::new(within(quoted), "missing_field", "this field is needed")
+        } else if text.starts_with("unknown field") {
+            Self::new(within(quoted), "unknown_field", "there is no such field")
+        } else if text.starts_with("duplicate field") {
+            Self::new(within(quoted), "duplicate_field", "this field is there twice")
+        } else if text.starts_with("unknown variant") {
+            Self::new(path, "unknown_value", text)
+        } else if text.starts_with("invalid value: integer") || text.starts_with("number out of range") {
+            Self::new(path, "out_of_range", text)
+        } else {
+            Self::new(path, "invalid_type", text)
+        }
+    }
+
     /// Adds a value that the text mentions.
     pub fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.params.insert(name.to_owned(), value.to_string());

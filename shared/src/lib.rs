@@ -15,8 +15,11 @@ pub mod replay;
 pub mod strategy;
 pub mod testid;
 pub mod topology;
+pub mod words;
 
 #[cfg(feature = "link")]
 pub mod envelope;
 #[cfg(feature = "openapi")]
 mod openapi;
+#[cfg(feature = "wasm")]
+pub mod wasm;

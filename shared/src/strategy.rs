@@ -3,6 +3,8 @@
 use crate::policy::{self, Policy};
 use serde::{Deserialize, Serialize};
 
+pub mod words;
+
 /// How a group chooses one of its nodes.
 ///
 /// Written as text everywhere (database, API, page). A text that this version does not know is kept as

@@ -6,7 +6,7 @@ use crate::field::FieldError;
 use crate::ids::NodeId;
 use crate::strategy::{Place, Protocol, Strategy};
 use std::collections::{BTreeMap, BTreeSet};
-pub use strategies::cannot_carry_out;
+pub use strategies::{cannot_carry_out, not_allowed};
 
 mod strategies;
 

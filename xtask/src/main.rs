@@ -9,6 +9,7 @@ mod commands;
 mod fuzz;
 mod lockfile;
 mod outcome;
+mod packages;
 mod page;
 mod project;
 mod run;
@@ -45,6 +46,8 @@ enum Command {
     Ci,
     /// Check the rules of the layout that no compiler knows
     Tidy,
+    /// Build the npm packages into target/dist/npm/ when one of their inputs changed
+    Packages,
     /// Build the page into target/site/ when one of its inputs changed
     Page,
     /// What the connections of `bench soak` lead to
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Command::Fuzz(arguments) => commands::fuzz::run(&project, &arguments),
         Command::Ci => commands::ci::run(&project),
         Command::Tidy => commands::tidy::run(&project),
+        Command::Packages => commands::build::packages(&project),
         Command::Page => commands::build::page(&project),
         Command::SoakTarget { address } => bench::soak::serve_target(address),
     });

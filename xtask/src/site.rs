@@ -35,7 +35,8 @@ pub(crate) fn precompress(site: &Path) -> Result<()> {
     Ok(())
 }
 
-fn brotli(content: &[u8]) -> Result<Vec<u8>> {
+/// At the highest quality.
+pub(crate) fn brotli(content: &[u8]) -> Result<Vec<u8>> {
     let parameters = brotli::enc::BrotliEncoderParams {
         quality: BROTLI_QUALITY,
         lgwin: BROTLI_WINDOW,

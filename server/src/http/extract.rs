@@ -47,35 +47,8 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, AppError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
-        AppError::Invalid(vec![field_error(&path, &error.into_inner().to_string())])
+        AppError::Invalid(vec![FieldError::misfit(&path, &error.into_inner().to_string())])
     })
-}
-
-/// serde says what is wrong in text only; these are its sentences (`serde::de::Error`).
-fn field_error(path: &str, text: &str) -> FieldError {
-    let path = if path == "." { "" } else { path };
-    // The place in the text is of no use to somebody who fills in a form.
-    let text = text.rsplit_once(" at line ").map_or(text, |(text, _)| text);
-    let quoted = text.split('`').nth(1).unwrap_or_default();
-    let within = |name: &str| match path {
-        "" => name.to_owned(),
-        // The path of an unknown field ends with it already.
-        _ if path == name || path.ends_with(&format!(".{name}")) => path.to_owned(),
-        _ => format!("{path}.{name}"),
-    };
-    if text.starts_with("missing field") {
-        FieldError::new(within(quoted), "missing_field", "this field is needed")
-    } else if text.starts_with("unknown field") {
-        FieldError::new(within(quoted), "unknown_field", "there is no such field")
-    } else if text.starts_with("duplicate field") {
-        FieldError::new(within(quoted), "duplicate_field", "this field is there twice")
-    } else if text.starts_with("unknown variant") {
-        FieldError::new(path, "unknown_value", text)
-    } else if text.starts_with("invalid value: integer") || text.starts_with("number out of range") {
-        FieldError::new(path, "out_of_range", text)
-    } else {
-        FieldError::new(path, "invalid_type", text)
-    }
 }
 
 /// The identifier in the path. What is no identifier names nothing: 404.

@@ -83,7 +83,8 @@ pub(super) fn check(
     }
 }
 
-fn not_allowed(field: &str, strategy: &Strategy) -> FieldError {
+/// Why a strategy is not possible: as it is for exits only, or because its text is none; then also where in the text.
+pub fn not_allowed(field: &str, strategy: &Strategy) -> FieldError {
     let Strategy::Other(text) = strategy else {
         let message = format!("`{strategy}` is possible for exits only");
         return FieldError::new(field, "strategy_not_here", message).with("strategy", strategy);

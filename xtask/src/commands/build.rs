@@ -1,7 +1,7 @@
-//! `cargo xtask build` and `cargo xtask page`.
+//! `cargo xtask build`, `cargo xtask page` and `cargo xtask packages`.
 
 use crate::project::Project;
-use crate::{page, run};
+use crate::{packages, page, run};
 use anyhow::{Context as _, Result};
 use flate2::{Compression, GzBuilder};
 use sha2::{Digest as _, Sha256};
@@ -30,10 +30,17 @@ pub(crate) fn page(project: &Project) -> Result<bool> {
     Ok(true)
 }
 
+/// Builds the npm packages only.
+pub(crate) fn packages(project: &Project) -> Result<bool> {
+    packages::build(project)?;
+    Ok(true)
+}
+
 /// Builds the panel with the page in it and the agent, and puts them into target/dist/ with what belongs to them, their
-/// checksums, and an archive of all.
+/// checksums, and an archive of all; the npm packages beside them.
 pub(crate) fn run(project: &Project) -> Result<bool> {
     page::build(project)?;
+    packages::build(project)?;
     run::shown(&mut project.cargo(["build", "--release", "-p", "server", "-p", "agent"]))?;
     let dist = project.output().join("dist");
     fs::create_dir_all(&dist)?;

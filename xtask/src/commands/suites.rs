@@ -10,7 +10,7 @@ pub(crate) enum Suite {
     Unit,
     /// The panel's API, in-process
     Api,
-    /// The shared logic as the browser runs it
+    /// The shared logic as the browser runs it, and the npm package with it
     Wasm,
     /// Real processes on a simulated network
     System,
@@ -23,6 +23,9 @@ pub(crate) enum Suite {
     /// The SQL on a real PostgreSQL
     Postgres,
 }
+
+/// The test target that tries the npm package, a part of the wasm suite.
+const PACKAGE: &str = "package";
 
 /// One run of `cargo test`.
 #[derive(Debug, PartialEq, Eq)]
@@ -79,7 +82,7 @@ impl Suite {
     pub(crate) fn needs(self) -> &'static [Part] {
         match self {
             Self::Unit | Self::Api | Self::Sim | Self::Interop => &[],
-            Self::Wasm => &[Part::WasmStd, Part::WasmBindgen, Part::Node],
+            Self::Wasm => &[Part::WasmStd, Part::WasmBindgen, Part::Node, Part::TypeScript],
             Self::System => &[Part::Lab],
             Self::Browser => &[Part::Browser, Part::Dashboard, Part::Lab],
             Self::Postgres => &[Part::Postgres],
@@ -94,6 +97,11 @@ impl Suite {
     /// Whether it looks at the page.
     pub(crate) fn needs_page(self) -> bool {
         self == Self::Browser
+    }
+
+    /// Whether it uses the npm packages.
+    pub(crate) fn needs_packages(self) -> bool {
+        self == Self::Wasm
     }
 
     /// Whether the suite may be missing: its test targets are not written yet.
@@ -117,7 +125,8 @@ impl Suite {
             Self::Wasm => {
                 let target = ["--target", "wasm32-unknown-unknown"];
                 let shared = Step::new(&[&["-p", "shared", "--lib", "--tests"], &target[..]].concat());
-                vec![Step { wasm: true, ..shared }]
+                let package = named(project, PACKAGE);
+                [Step { wasm: true, ..shared }].into_iter().chain(package).collect()
             }
             // Timing is measured there, so one test at a time; and before the others, which build on it.
             Self::System => {
@@ -150,7 +159,8 @@ fn named(project: &Project, suite: &str) -> Vec<Step> {
 
 /// The test targets of a package that no suite claims by name. So a new file of tests is never forgotten.
 fn tests_of(project: &Project, package: &str) -> Vec<(String, String)> {
-    let claimed = [Suite::Browser, Suite::Interop, Suite::Sim, Suite::Postgres].map(Suite::name);
+    let suites = [Suite::Browser, Suite::Interop, Suite::Sim, Suite::Postgres].map(Suite::name);
+    let claimed = [&suites[..], &[PACKAGE]].concat();
     let targets = project.package(package).map(|package| package.targets("test")).unwrap_or_default();
     targets
         .into_iter()

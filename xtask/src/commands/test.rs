@@ -5,7 +5,7 @@ use crate::cache::{Cache, path_with};
 use crate::outcome::{Reader, Tally};
 use crate::project::Project;
 use crate::setup::{self, apt::is_root};
-use crate::{clock, page, run, site};
+use crate::{clock, packages, page, run, site};
 use anyhow::{Context as _, Result};
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -70,6 +70,9 @@ fn run_suite(project: &Project, cache: &Cache, suite: Suite, arguments: &Argumen
     if suite.needs_page() {
         page::build(project)?;
     }
+    if suite.needs_packages() {
+        packages::build(project)?;
+    }
     if suite.needs_binaries() {
         run::shown(&mut project.cargo(["build", "-p", "server", "-p", "agent"]))?;
     }
@@ -112,6 +115,7 @@ fn run_step(project: &Project, cache: &Cache, step: &Step, arguments: &Arguments
     }
     cargo.env("EXITPILOT_BIN_DIR", project.debug_binaries());
     cargo.env("EXITPILOT_PEERS_DIR", cache.peers());
+    cargo.env("EXITPILOT_TYPESCRIPT_DIR", setup::typescript_dir(cache));
     cargo.env("EXITPILOT_DASHBOARD_DIR", setup::dashboard_dir(cache));
     stream(&mut cargo, STEP_LIMIT)
 }

@@ -6,10 +6,12 @@ mod page_tools;
 mod peers;
 mod rust_source;
 mod scratch;
+mod typescript;
 mod wasm_std;
 
 pub(crate) use dashboard::folder as dashboard_dir;
 pub(crate) use page_tools::{TRUNK_VERSION, WASM_OPT_VERSION, trunk_dir, wasm_bindgen_dir, wasm_opt_dir};
+pub(crate) use typescript::folder as typescript_dir;
 pub(crate) use wasm_std::{Way, toolchain as wasm_toolchain};
 
 use crate::cache::Cache;
@@ -36,6 +38,8 @@ pub(crate) enum Part {
     Lab,
     /// What the browser suite puts before the agent.
     Dashboard,
+    /// What compiles projects that use our npm packages.
+    TypeScript,
     /// The server binaries for the suite that runs on PostgreSQL.
     Postgres,
 }
@@ -54,6 +58,7 @@ impl Part {
             Self::Browser => "Chromium",
             Self::Lab => "iproute2",
             Self::Dashboard => "dashboard",
+            Self::TypeScript => "TypeScript",
             Self::Postgres => "PostgreSQL",
         }
     }
@@ -68,6 +73,7 @@ impl Part {
             Self::Browser => apt::browser(setup),
             Self::Lab => apt::lab(setup),
             Self::Dashboard => dashboard::install(setup),
+            Self::TypeScript => typescript::install(setup),
             Self::Postgres => apt::postgres(setup),
         }
     }
@@ -110,7 +116,7 @@ pub(crate) fn ensure(project: &Project, cache: &Cache, parts: &[Part]) -> Result
 pub(crate) fn everything(project: &Project, cache: &Cache, way: Way, with_peers: bool) -> Result<bool> {
     let setup = Setup { project, cache, way, talkative: true };
     let mut parts = Part::PAGE.to_vec();
-    parts.extend([Part::Node, Part::Browser, Part::Dashboard, Part::Lab]);
+    parts.extend([Part::Node, Part::TypeScript, Part::Browser, Part::Dashboard, Part::Lab]);
     if project.packages().iter().any(|package| package.targets("test").contains(&"postgres")) {
         parts.push(Part::Postgres);
     }

@@ -1,8 +1,9 @@
 //! Strategies and protocols in words.
 
-use super::{Text, texts};
-use shared::policy::{Latency, Policy};
-use shared::strategy::{Protocol, Strategy};
+use super::{Protocol, Strategy};
+use crate::policy::{Latency, Policy};
+use crate::texts;
+use crate::words::{Lang, Text};
 
 texts! {
     FIFO = "主备", "Failover";
@@ -80,14 +81,34 @@ pub fn when(strategy: &Strategy) -> Text {
 }
 
 /// What a strategy is called, an unknown one by its own text.
-pub fn label(strategy: &Strategy, lang: super::Lang) -> String {
+pub fn label(strategy: &Strategy, lang: Lang) -> String {
     name(strategy).with(lang, &[("strategy", strategy.as_str())])
 }
 
 /// What a protocol is called: its text in capitals, as operators write it.
-pub fn protocol(protocol: &Protocol, lang: super::Lang) -> String {
+pub fn protocol(protocol: &Protocol, lang: Lang) -> String {
     match protocol {
         Protocol::Other(text) => UNKNOWN_PROTOCOL.with(lang, &[("protocol", text)]),
         known => known.as_str().to_uppercase(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_strategy_has_words_in_both_languages() {
+        for (name, text) in ALL {
+            assert!(!text.zh.is_empty() && text.en.is_ascii(), "{name}");
+            assert_eq!(text.zh.matches('{').count(), text.en.matches('{').count(), "{name}");
+        }
+        let known = Strategy::from("urltest(tolerance=20ms)");
+        assert_eq!(
+            (label(&known, Lang::En), label(&known, Lang::Zh)),
+            ("URL test".into(), "自动测速".into())
+        );
+        assert_eq!(label(&Strategy::from("weighted(3)"), Lang::En), "weighted(3) (unknown)");
+        assert_eq!(protocol(&Protocol::Mwss, Lang::Zh), "MWSS");
     }
 }
