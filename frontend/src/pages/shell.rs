@@ -10,7 +10,7 @@ use crate::i18n::{Text, common, t};
 use crate::reactive::{Effect, Memo, RwSignal, Show, part, phrase};
 use crate::router::{self, A, Screen};
 use crate::ui::field::said;
-use crate::ui::{Dialog, Empty, Icon, LinkButton, icon};
+use crate::ui::{Dialog, Empty, Heading, Icon, LinkButton, icon};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use shared::testid;
@@ -90,7 +90,7 @@ fn Navigation(menu_open: RwSignal<bool>) -> AnyView {
     let name = move || session::user().map(|user| user.username.clone());
     let label = said(common::MAIN_NAVIGATION);
     view! {
-        <div class="side">
+        <header class="side">
             <div class="side-head">
                 <A href="/" class="brand">{t(common::PRODUCT)}</A>
                 <button type="button" class="button quiet nav-toggle" data-testid=testid::NAV_TOGGLE
@@ -108,7 +108,7 @@ fn Navigation(menu_open: RwSignal<bool>) -> AnyView {
                     </button>
                 </div>
             </nav>
-        </div>
+        </header>
     }
     .into_any()
 }
@@ -150,7 +150,8 @@ fn SessionDialog() -> AnyView {
 #[component]
 pub fn NotFound() -> AnyView {
     view! {
-        <Empty text=common::NOT_FOUND hint=common::NOT_FOUND_HINT>
+        <Heading text=said(common::NOT_FOUND) />
+        <Empty text=common::NOT_FOUND_HINT>
             <LinkButton text=common::BACK_TO_START href="/" />
         </Empty>
     }

@@ -5,7 +5,13 @@ use crate::reactive::{Effect, RwSignal, Show, Signal, phrase};
 use leptos::html;
 use leptos::prelude::*;
 use shared::testid;
+use std::cell::RefCell;
 use wasm_bindgen::JsCast as _;
+
+thread_local! {
+    /// What had the focus before a dialog opened, until it has it again.
+    static LAST_OPENER: RefCell<Option<web_sys::HtmlElement>> = const { RefCell::new(None) };
+}
 
 /// A modal dialog: the browser's own, so that focus, Escape and what is behind it are taken care of. Its content is
 /// made when it opens and goes when it closes.
@@ -42,9 +48,9 @@ fn Frame(
     children: Children,
 ) -> AnyView {
     let element = NodeRef::<html::Dialog>::new();
-    let before = StoredValue::new_local(
-        web_sys::window().and_then(|window| window.document()).and_then(|document| document.active_element()),
-    );
+    let before = opener();
+    LAST_OPENER.set(before.clone());
+    let before = StoredValue::new_local(before);
     Effect::run(move || {
         if let Some(dialog) = element.get()
             && !dialog.open()
@@ -54,12 +60,15 @@ fn Frame(
     });
     // The browser returns the focus only when a dialog is closed, and this one is taken away.
     on_cleanup(move || {
-        let element =
-            before.try_get_value().flatten().and_then(|e| e.dyn_into::<web_sys::HtmlElement>().ok());
+        let element = before.try_get_value().flatten();
         // While the dialog is there, nothing outside it takes the focus.
         let back = move || {
             if let Some(element) = element {
                 let _ = element.focus();
+                // Refused while another dialog is open: then that one gives it back.
+                if document().active_element().as_ref() == Some(element.as_ref()) {
+                    LAST_OPENER.set(None);
+                }
             }
         };
         set_timeout(back, std::time::Duration::ZERO);
@@ -96,6 +105,14 @@ fn Frame(
         </dialog>
     }
     .into_any()
+}
+
+/// What a dialog gives the focus back to: what has it now, or what had it before the dialog that this one follows.
+fn opener() -> Option<web_sys::HtmlElement> {
+    let active = document()
+        .active_element()
+        .filter(|e| e.tag_name() != "BODY" && e.closest("dialog").ok().flatten().is_none());
+    active.and_then(|e| e.dyn_into().ok()).or_else(|| LAST_OPENER.with_borrow(Clone::clone))
 }
 
 /// Asks before something is destroyed. The body says what is lost.

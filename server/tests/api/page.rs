@@ -57,3 +57,55 @@ async fn files_are_compressed_cached_and_known_by_their_tag() {
         .header(header::IF_NONE_MATCH, plain.headers[header::ETAG].to_str().unwrap());
     assert_eq!(known.send().await.status, 304);
 }
+
+/// Every file that the page was built into, without its compressed forms.
+fn files() -> Vec<String> {
+    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/site"));
+    let files =
+        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    files.filter(|name| !name.starts_with('.') && !name.ends_with(".br") && !name.ends_with(".gz")).collect()
+}
+
+#[tokio::test]
+async fn every_file_has_its_type_its_forms_and_a_name_that_never_means_another() {
+    if !is_built() {
+        return;
+    }
+    let panel = Panel::new().await;
+    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/site"));
+    let files = files();
+    for ending in ["html", "js", "css", "wasm", "svg"] {
+        assert!(files.iter().any(|name| name.ends_with(ending)), "no {ending} among {files:?}");
+    }
+    for name in &files {
+        let path = format!("/{name}");
+        let (media_type, caching) = match name.rsplit('.').next().unwrap() {
+            "html" => ("text/html; charset=utf-8", "no-cache"),
+            "js" => ("text/javascript; charset=utf-8", "public, max-age=31536000, immutable"),
+            "css" => ("text/css; charset=utf-8", "public, max-age=31536000, immutable"),
+            "wasm" => ("application/wasm", "public, max-age=31536000, immutable"),
+            "svg" => ("image/svg+xml", "public, max-age=31536000, immutable"),
+            other => panic!("nobody says what {other} is: {name}"),
+        };
+        for (accepted, encoding, ending) in [
+            ("gzip, deflate, br, zstd", Some("br"), ".br"),
+            ("gzip", Some("gzip"), ".gz"),
+            ("br;q=0, gzip", Some("gzip"), ".gz"),
+            ("identity", None, ""),
+        ] {
+            let answer =
+                panel.call(Method::GET, &path).header(header::ACCEPT_ENCODING, accepted).response().await;
+            let headers = answer.headers().clone();
+            let case = format!("{name} for {accepted}: {headers:?}");
+            assert_eq!(answer.status(), 200, "{case}");
+            assert_eq!(headers[header::CONTENT_TYPE], media_type, "{case}");
+            assert_eq!(headers[header::CACHE_CONTROL], caching, "{case}");
+            assert_eq!(headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff", "{case}");
+            assert!(headers[header::VARY].to_str().unwrap().contains("Accept-Encoding"), "{case}");
+            let encoded = headers.get(header::CONTENT_ENCODING).map(|value| value.to_str().unwrap());
+            assert_eq!(encoded, encoding, "{case}");
+            let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+            assert_eq!(body, std::fs::read(folder.join(format!("{name}{ending}"))).unwrap(), "{case}");
+        }
+    }
+}

@@ -14,9 +14,10 @@ use tests::rig::Stage;
 const DECISION: Duration = Duration::from_secs(60);
 
 /// A screen: its address, its name in file names, and what shows that it is there.
-type Screen = (String, &'static str, String);
+pub(crate) type Screen = (String, &'static str, String);
 
-fn screens(stage: &Stage, tunnel: &Tunnel) -> Result<Vec<Screen>> {
+/// All screens that an address leads to.
+pub(crate) fn screens(stage: &Stage, tunnel: &Tunnel) -> Result<Vec<Screen>> {
     let id = tunnel.id;
     let owner = testid::with(testid::OWNER_APPLIED, stage.node("entry-1")?);
     let row = testid::with(testid::NODE_ROW, stage.node("exit-c")?);
@@ -34,8 +35,8 @@ fn screens(stage: &Stage, tunnel: &Tunnel) -> Result<Vec<Screen>> {
     ])
 }
 
-/// Some marks are those of one of several; then any of them will do.
-async fn is_there(page: &Page, mark: &str) -> Result<()> {
+/// Waits for a screen. Some marks are those of one of several; then any of them will do.
+pub(crate) async fn is_there(page: &Page, mark: &str) -> Result<()> {
     if mark.ends_with(':') {
         return tests::rig::eventually(mark, crate::page::PATIENCE, async || {
             ensure!(!page.all_of(mark).await?.is_empty(), "it is not there");

@@ -6,8 +6,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
+mod accessible;
 #[path = "../interop/address.rs"]
 mod address;
+mod assets;
 mod browser;
 mod connection;
 mod dashboard;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tests::rig::eventually;
 use thirtyfour::components::SelectElement;
-use thirtyfour::{By, Key, WebDriver, WebElement};
+use thirtyfour::{By, Key, TypingData, WebDriver, WebElement};
 
 /// For what the page does by itself or after an answer of the panel, in debug builds on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -235,6 +235,41 @@ impl Page {
     /// What a piece of JavaScript returns.
     pub(crate) async fn script(&self, text: &str) -> Result<Value> {
         Ok(self.driver.execute(text, Vec::new()).await?.json().clone())
+    }
+
+    /// What a piece of JavaScript hands to its last argument, later.
+    pub(crate) async fn answer(&self, text: &str) -> Result<Value> {
+        Ok(self.driver.execute_async(text, Vec::new()).await?.json().clone())
+    }
+
+    /// Brings everything that moves or changes its colour to its end.
+    pub(crate) async fn rests(&self) -> Result<()> {
+        let script = "for (const moving of document.getAnimations()) {
+                          if (moving.effect.getComputedTiming().endTime !== Infinity) moving.finish();
+                      }";
+        self.script(script).await.map(|_| ())
+    }
+
+    /// Types into whatever has the focus.
+    pub(crate) async fn keys(&self, keys: impl Into<TypingData>) -> Result<()> {
+        self.driver.action_chain().send_keys(keys).perform().await?;
+        Ok(())
+    }
+
+    /// The name of what has the focus; empty when it has none.
+    pub(crate) async fn focused(&self) -> Result<String> {
+        let name = self.script("return document.activeElement?.dataset?.testid ?? ''").await?;
+        Ok(name.as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Waits until this has the focus.
+    pub(crate) async fn focus_comes_to(&self, id: &str) -> Result<()> {
+        eventually(&format!("{id} has the focus"), PATIENCE, async || {
+            let now = self.focused().await?;
+            ensure!(now == id, "it is on {now:?}");
+            Ok(())
+        })
+        .await
     }
 
     /// Everything that can be read.

@@ -1,6 +1,7 @@
 //! What the machine lacks, part by part. Each part looks first and prints one line.
 
 pub(crate) mod apt;
+mod axe;
 mod dashboard;
 mod page_tools;
 mod peers;
@@ -9,6 +10,7 @@ mod scratch;
 mod typescript;
 mod wasm_std;
 
+pub(crate) use axe::script as axe_script;
 pub(crate) use dashboard::folder as dashboard_dir;
 pub(crate) use page_tools::{TRUNK_VERSION, WASM_OPT_VERSION, trunk_dir, wasm_bindgen_dir, wasm_opt_dir};
 pub(crate) use typescript::folder as typescript_dir;
@@ -36,6 +38,8 @@ pub(crate) enum Part {
     Browser,
     /// `ip`, for the network namespaces of the lab.
     Lab,
+    /// What the browser suite looks for barriers with.
+    Axe,
     /// What the browser suite puts before the agent.
     Dashboard,
     /// What compiles projects that use our npm packages.
@@ -57,6 +61,7 @@ impl Part {
             Self::Node => "Node.js",
             Self::Browser => "Chromium",
             Self::Lab => "iproute2",
+            Self::Axe => "axe-core",
             Self::Dashboard => "dashboard",
             Self::TypeScript => "TypeScript",
             Self::Postgres => "PostgreSQL",
@@ -72,6 +77,7 @@ impl Part {
             Self::Node => apt::node(setup),
             Self::Browser => apt::browser(setup),
             Self::Lab => apt::lab(setup),
+            Self::Axe => axe::install(setup),
             Self::Dashboard => dashboard::install(setup),
             Self::TypeScript => typescript::install(setup),
             Self::Postgres => apt::postgres(setup),
@@ -116,7 +122,7 @@ pub(crate) fn ensure(project: &Project, cache: &Cache, parts: &[Part]) -> Result
 pub(crate) fn everything(project: &Project, cache: &Cache, way: Way, with_peers: bool) -> Result<bool> {
     let setup = Setup { project, cache, way, talkative: true };
     let mut parts = Part::PAGE.to_vec();
-    parts.extend([Part::Node, Part::TypeScript, Part::Browser, Part::Dashboard, Part::Lab]);
+    parts.extend([Part::Node, Part::TypeScript, Part::Browser, Part::Axe, Part::Dashboard, Part::Lab]);
     if project.packages().iter().any(|package| package.targets("test").contains(&"postgres")) {
         parts.push(Part::Postgres);
     }
