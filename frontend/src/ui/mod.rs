@@ -6,6 +6,7 @@ pub mod copy;
 pub mod dialog;
 pub mod errors;
 pub mod field;
+pub mod growing;
 pub mod icon;
 pub mod search;
 pub mod state;

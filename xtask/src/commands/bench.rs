@@ -2,7 +2,8 @@
 
 use crate::cache::Cache;
 use crate::project::Project;
-use crate::{bench, run, site};
+use crate::setup::{self, Part};
+use crate::{bench, page, run, site};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Map, Value};
 use std::fs;
@@ -125,11 +126,16 @@ fn one(
             bench::run(project, cache, bench, bench::Options { runs, quick, only, alone: false, json, soak })
         }
         Home::Package(package) => {
+            let mut cargo = project.cargo(["bench", "-p", package, "--bench", bench]);
             // Pure logic needs none of them.
             if package != "shared" {
+                setup::ensure(project, cache, &[Part::Browser])?;
+                page::build(project)?;
                 run::shown(&mut project.cargo(["build", "--release", "-p", "server", "-p", "agent"]))?;
+                // It only drives what is measured, and is built already where the suites have run.
+                cargo.args(["--profile", "dev"]);
             }
-            let mut cargo = project.cargo(["bench", "-p", package, "--bench", bench, "--"]);
+            cargo.arg("--");
             cargo.env("EXITPILOT_BIN_DIR", project.cargo_target().join("release"));
             cargo.env("EXITPILOT_PEERS_DIR", cache.peers());
             if let Some(json) = json {

@@ -6,9 +6,10 @@ use crate::api::session::may_write;
 use crate::format;
 use crate::i18n::{common, lang, nodes as words, t};
 use crate::pages::loaded::loaded;
-use crate::reactive::{Memo, RwSignal, Show, StoredValue, each, phrase};
+use crate::reactive::{Memo, RwSignal, Show, Signal, StoredValue, each, phrase};
 use crate::ui::chip::OnlineMark;
 use crate::ui::field::said;
+use crate::ui::growing::growing;
 use crate::ui::search::{SearchBox, matches};
 use crate::ui::{Button, Empty, Heading, Icon, Look};
 use leptos::prelude::*;
@@ -83,6 +84,13 @@ fn Rows(asked: Asked) -> AnyView {
         let matching = |node: &&Arc<Node>| matches(&search, &[&node.name, &node.server_ip, &node.version]);
         all.iter().filter(matching).cloned().collect::<Vec<_>>()
     });
+    let count = Signal::derive(move || found.with(Vec::len));
+    let drawn = growing(search, count, Signal::stored(false));
+    let shown = move || {
+        let mut rows = found.get();
+        rows.truncate(drawn.get());
+        rows
+    };
     view! {
         <Show when=move || !none_at_all.get() fallback=move || view! {
             <Empty text=words::EMPTY hint=words::EMPTY_HINT>
@@ -93,7 +101,7 @@ fn Rows(asked: Asked) -> AnyView {
                 <SearchBox value=search hint=common::SEARCH testid="node-search" />
             </div>
             <ul class="rows nodes">
-                {each(move || found.get(), |node| (node.id.0, Arc::as_ptr(node) as usize), move |node| view! {
+                {each(shown, |node| (node.id.0, Arc::as_ptr(node) as usize), move |node| view! {
                     <NodeRow node asked />
                 }.into_any())}
             </ul>

@@ -8,6 +8,7 @@ use crate::pages::loaded::loaded;
 use crate::pages::names::{Names, use_names};
 use crate::reactive::{Memo, RwSignal, Show, Signal, each, phrase};
 use crate::ui::field::said;
+use crate::ui::growing::growing;
 use crate::ui::search::{SearchBox, matches};
 use crate::ui::{Empty, Heading, Icon, LinkButton, Look};
 use leptos::prelude::*;
@@ -64,13 +65,18 @@ fn Rows(search: RwSignal<String>, names: Names, asked: Asked) -> AnyView {
         }
         all.iter().filter(|tunnel| found(tunnel, &search, names)).cloned().collect::<Vec<_>>()
     });
+    let wanted = Signal::derive(move || {
+        if all_rows.get() {
+            return live.tunnels.get().map_or(0, |all| all.len());
+        }
+        found.with(Vec::len).min(FIRST_ROWS)
+    });
+    let drawn = growing(search, wanted, all_rows.into());
     let shown = move || {
         // Once all rows are there, a search only hides some: drawing a thousand again takes longer than typing.
-        if all_rows.get() {
-            return live.tunnels.get().unwrap_or_default().to_vec();
-        }
-        let mut rows = found.get();
-        rows.truncate(FIRST_ROWS);
+        let mut rows =
+            if all_rows.get() { live.tunnels.get().unwrap_or_default().to_vec() } else { found.get() };
+        rows.truncate(drawn.get().min(wanted.get()));
         rows
     };
     let found_ids = Memo::new(move |_| {
