@@ -63,6 +63,32 @@ impl Strategy {
     pub const KNOWN: [Strategy; 5] =
         [Strategy::Fifo, Strategy::Round, Strategy::Rand, Strategy::Best, Strategy::Hash];
 
+    /// Further ones, without options that are not needed, in the order in which the page lists them.
+    pub const FURTHER: [&str; 10] = [
+        "hash(consistent)",
+        "selector",
+        "urltest",
+        "min_moving_avg",
+        "min_avg10",
+        "min",
+        "lowestlatency",
+        "fixed_fallback(0)",
+        "fixed(0)",
+        "parallel",
+    ];
+
+    /// What it is without its options: strategies of one kind differ in options only.
+    pub fn kind(&self) -> &str {
+        match self {
+            Strategy::Policy(written) => match written.policy() {
+                Policy::Hash { consistent: true, .. } => "hash(consistent)",
+                policy => policy.name(),
+            },
+            Strategy::Other(text) => text.split('(').next().unwrap_or_default().trim(),
+            plain => plain.as_str(),
+        }
+    }
+
     /// The text stored and sent for this strategy.
     pub fn as_str(&self) -> &str {
         match self {
@@ -258,6 +284,20 @@ mod tests {
             assert!(strategy.allowed_at(Place::Hop) && strategy.allowed_at(Place::Exit));
         }
         assert!(!Strategy::Other("x".into()).allowed_at(Place::Exit));
+    }
+
+    #[test]
+    fn what_is_offered_is_known_and_of_different_kinds() {
+        let further = Strategy::FURTHER.map(Strategy::from);
+        assert!(further.iter().all(|strategy| strategy.policy().is_some()));
+        let kinds = Strategy::KNOWN.iter().chain(&further).map(Strategy::kind);
+        let kinds: std::collections::BTreeSet<&str> = kinds.collect();
+        assert_eq!(kinds.len(), Strategy::KNOWN.len() + further.len());
+        // While options are typed, the kind stays.
+        for text in ["urltest(tolerance=", "urltest( tolerance=5 )", "urltest"] {
+            assert_eq!(Strategy::from(text).kind(), "urltest");
+        }
+        assert_eq!(Strategy::from("hash(client, consistent)").kind(), "hash(consistent)");
     }
 
     #[test]

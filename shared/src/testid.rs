@@ -137,6 +137,8 @@ ids! {
     EDITOR_STRATEGY = "editor-strategy:";
     /// Radio button, by group and strategy (`editor-strategy-option:exit:best`).
     EDITOR_STRATEGY_OPTION = "editor-strategy-option:";
+    /// Input with the text of a strategy that has options, by group.
+    EDITOR_STRATEGY_TEXT = "editor-strategy-text:";
     /// What opens the strategies under "more", by group.
     EDITOR_STRATEGY_MORE = "editor-strategy-more:";
     /// What opens a group's advanced fields, by group.
@@ -186,6 +188,18 @@ ids! {
     CANDIDATE_SCORE = "candidate-score:";
     /// Mark of the applied exit, by owner.
     APPLIED_MARK = "applied-mark:";
+    /// Card of a group whose choice is made ahead of connections, by owner's node id.
+    GROUP_CARD = "group-card:";
+    /// Who is in use and why, by owner's node id and network (`group-in-use:11:tcp4`).
+    GROUP_IN_USE = "group-in-use:";
+    /// What a person has chosen, by owner's node id.
+    GROUP_CHOICE = "group-choice:";
+    /// Button that takes it back, by owner's node id.
+    GROUP_CLEAR = "group-clear:";
+    /// Row of a member, by owner's and member's node id.
+    GROUP_MEMBER = "group-member:";
+    /// Button in a row that chooses the member, by owner's and member's node id.
+    GROUP_USE = "group-use:";
     /// Button.
     PIN_OPEN = "pin-open";
     /// Select of the pin dialog.

@@ -9,9 +9,11 @@ use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a first visit may load, in bytes as brotli: a first view within a second or two on a slow line. A build above it
-/// fails.
-const LIMIT: u64 = 350_000;
+/// What a first visit should load, in bytes as brotli: a first view within a second or two on a slow line. A build above it
+/// says so.
+const GOAL: u64 = 350_000;
+/// A build above it fails: the page stays near its goal while it is above it.
+const LIMIT: u64 = 380_000;
 
 /// What the page is made of.
 const INPUTS: [&str; 6] =
@@ -88,6 +90,9 @@ fn weigh(site: &Path) -> Result<()> {
     }
     let total: u64 = files.iter().map(|(_, size)| size).sum();
     println!("page: {total:>8} bytes (brotli)  a first visit; {LIMIT} are allowed");
+    if total > GOAL {
+        println!("page: {:>8} bytes above the goal of {GOAL}", total - GOAL);
+    }
     if total > LIMIT {
         bail!("the page is too heavy: {total} bytes for a first visit, {LIMIT} are allowed");
     }

@@ -2,9 +2,10 @@
 
 use super::http::{ApiError, Method, StreamHandle, call, call_with, lines, tell, tell_with};
 use shared::api::{
-    AuditEntry, DecisionLogEntry, DeletePreview, DiagnoseLine, Forward, ForwardInput, InstallCommand,
-    LegHistory, LoginAnswer, LoginRequest, Node, NodeInput, PasswordChange, PinInput, SettingsAnswer,
-    SettingsInput, Tunnel, TunnelDecisions, TunnelInput, User, UserChange, UserInput, UserRecord, WallMs,
+    AuditEntry, ChoiceInput, DecisionLogEntry, DeletePreview, DiagnoseLine, Forward, ForwardInput,
+    InstallCommand, LegHistory, LoginAnswer, LoginRequest, Node, NodeInput, OwnerGroup, PasswordChange,
+    PinInput, SettingsAnswer, SettingsInput, Tunnel, TunnelDecisions, TunnelInput, User, UserChange,
+    UserInput, UserRecord, WallMs,
 };
 use shared::ids::{ForwardId, NodeId, TunnelId, UserId};
 
@@ -134,6 +135,21 @@ pub async fn decision_log(id: TunnelId, limit: u32, before: Option<i64>) -> Answ
 /// History per leg; `step_ms` 0 = every round.
 pub async fn quality(id: TunnelId, from: WallMs, to: WallMs, step_ms: i64) -> Answer<Vec<LegHistory>> {
     call(Method::Get, &format!("/tunnels/{id}/quality?from={from}&to={to}&step={step_ms}")).await
+}
+
+/// Groups whose choice is made ahead of connections.
+pub async fn groups(id: TunnelId) -> Answer<Vec<OwnerGroup>> {
+    call(Method::Get, &format!("/tunnels/{id}/groups")).await
+}
+
+/// Chooses a node in a group that leaves it to a person.
+pub async fn choose(id: TunnelId, input: &ChoiceInput) -> Answer<()> {
+    tell_with(Method::Put, &format!("/tunnels/{id}/choice"), input).await
+}
+
+/// Takes an owner's choice back.
+pub async fn clear_choice(id: TunnelId, owner: NodeId) -> Answer<()> {
+    tell(Method::Delete, &format!("/tunnels/{id}/choice?ownerNodeId={owner}")).await
 }
 
 /// Pins an exit.

@@ -239,7 +239,7 @@ impl Live {
         match what {
             "forward" => self.forwards.refresh_if_wanted(),
             "tunnel" => self.deployments_changed(),
-            "pin" => {
+            "pin" | "choice" => {
                 self.tunnels.refresh_if_wanted();
                 self.decisions.update(|count| *count += 1);
             }

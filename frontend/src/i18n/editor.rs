@@ -33,6 +33,8 @@ texts! {
     PROTOCOL = "协议", "Protocol";
     STRATEGY = "负载策略", "Strategy";
     MORE_STRATEGIES = "更多策略", "More strategies";
+    STRATEGY_TEXT = "策略与选项", "Strategy with its options";
+    STRATEGY_OPTIONS = "写作 名称(选项=值, …)，均可省略：{options}", "Written name(option=value, …); all may be left out: {options}";
     BEST_TWO_EXITS = "只有一个出口时不会进行选择；请再添加一个出口。", "With fewer than two exits nothing will be chosen; add another exit.";
     CONNECT_IP = "连接IP", "Connect IP";
     CONNECT_IP_HINT = "留空使用节点地址", "Empty: the node's address";

@@ -72,6 +72,7 @@ texts! {
     NOT_AN_EXIT = "节点 {node} 不是这条隧道的出口", "Node {node} is no exit of this tunnel";
     NOT_AN_OWNER = "节点 {node} 不选择这条隧道的出口", "Node {node} does not choose an exit of this tunnel";
     NOTHING_TO_PIN = "只有使用最优策略且有两个以上出口的隧道可以固定出口", "Only a tunnel with the strategy Best and two or more exits can be pinned";
+    NOTHING_TO_CHOOSE = "节点 {node} 不在手动选择的组中", "Node {node} is in no group that leaves the choice to a person";
     IN_THE_PAST = "请选择将来的时间，或留空", "Choose a time to come or leave it out";
     PORTS_IN_USE = "此范围之外的端口正在使用：{ports}", "Ports outside this range are in use: {ports}";
     TOO_LONG = "最多 {max} 个字符", "At most {max} characters";
@@ -133,6 +134,7 @@ pub fn text(code: &str) -> Option<Text> {
         "not_an_exit" => NOT_AN_EXIT,
         "not_an_owner" => NOT_AN_OWNER,
         "nothing_to_pin" => NOTHING_TO_PIN,
+        "nothing_to_choose" => NOTHING_TO_CHOOSE,
         "in_the_past" => IN_THE_PAST,
         "ports_in_use" => PORTS_IN_USE,
         "too_long" => TOO_LONG,

@@ -4,6 +4,7 @@ pub mod common;
 pub mod editor;
 pub mod errors;
 pub mod forwards;
+pub mod groups;
 pub mod monitor;
 pub mod nodes;
 pub mod reason;
@@ -65,6 +66,7 @@ mod tests {
             editor::ALL,
             errors::ALL,
             forwards::ALL,
+            groups::ALL,
             monitor::ALL,
             nodes::ALL,
             reason::ALL,

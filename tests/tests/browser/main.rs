@@ -11,6 +11,7 @@ mod accessible;
 mod address;
 mod assets;
 mod browser;
+mod choosing;
 mod connection;
 mod dashboard;
 mod dashboard_site;

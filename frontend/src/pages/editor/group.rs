@@ -10,6 +10,7 @@ use crate::reactive::{Memo, RwSignal, Show, Signal, phrase};
 use crate::ui::{FieldErrors, SelectField, TextField};
 use leptos::prelude::*;
 use shared::ids::NodeId;
+use shared::policy::Policy;
 use shared::strategy::{Place, Protocol, Strategy};
 use shared::testid;
 
@@ -55,7 +56,10 @@ pub fn GroupFields(
                     field=format!("{}.protocol", path.get_untracked()) error=at("protocol")
                     testid=testid::with(testid::EDITOR_PROTOCOL, &name) />
             </div>
-            <Advanced group name path errors />
+            // Who decides ahead of connections does not go by failures of connections.
+            <Show when=move || group.strategy.with(|strategy| !strategy.policy().is_some_and(Policy::is_decided_ahead))>
+                <Advanced group name=name.clone() path errors />
+            </Show>
         </div>
     }
     .into_any()

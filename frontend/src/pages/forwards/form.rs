@@ -2,9 +2,10 @@ use super::list::Tunnels;
 use crate::api::live::use_live;
 use crate::api::{ApiError, client};
 use crate::i18n::{common, editor, errors, forwards as words, lang, lang_now, strategy as say, t};
+use crate::pages::editor::strategy::{StrategyText, offered};
 use crate::pages::names::{Names, use_names};
 use crate::pages::question::closes;
-use crate::reactive::{Memo, RwSignal, Show, Signal, part};
+use crate::reactive::{Memo, RwSignal, Show, Signal, StoredValue, part};
 use crate::ui::button::Submit;
 use crate::ui::field::said;
 use crate::ui::{
@@ -225,16 +226,18 @@ fn Fields(typed: Typed, tunnels: Tunnels, wrong: FieldErrors) -> AnyView {
         std::iter::once(first).chain(each).collect::<Vec<_>>()
     });
     let tunnel = Signal::derive(move || typed.tunnel.get().map(|id| id.to_string()).unwrap_or_default());
+    let all = StoredValue::new(typed.strategy.with_untracked(|value| offered(Place::Targets, value)));
     let strategies = Signal::derive(move || {
-        let current = typed.strategy.get();
-        let unknown = matches!(current, Strategy::Other(_)).then_some(current);
-        let known = Strategy::KNOWN.into_iter().filter(|strategy| strategy.allowed_at(Place::Targets));
-        known
-            .chain(unknown)
-            .map(|strategy| Choice::new(strategy.as_str(), say::label(&strategy, lang())))
-            .collect::<Vec<_>>()
+        let choice = |strategy: &Strategy| Choice::new(strategy.kind(), say::label(strategy, lang()));
+        all.with_value(|all| all.iter().map(choice).collect::<Vec<_>>())
     });
-    let strategy = Signal::derive(move || typed.strategy.with(|strategy| strategy.as_str().to_owned()));
+    let strategy = Signal::derive(move || typed.strategy.with(|strategy| strategy.kind().to_owned()));
+    let choose = move |kind: String| {
+        let chosen = all.with_value(|all| all.iter().find(|strategy| strategy.kind() == kind).cloned());
+        if let Some(chosen) = chosen {
+            typed.strategy.set(chosen);
+        }
+    };
     // Errors of single targets are said at the list.
     let targets_error = Signal::derive(move || {
         let all = wrong.all();
@@ -258,8 +261,8 @@ fn Fields(typed: Typed, tunnels: Tunnels, wrong: FieldErrors) -> AnyView {
         <TextArea label=words::TARGETS value=typed.targets field="targets" error=targets_error
             hint=said(words::TARGETS_HINT) testid=id("targets") />
         <SelectField label=words::STRATEGY value=strategy choices=strategies field="strategy" error=wrong.of("strategy")
-            on_choose=Callback::new(move |value: String| typed.strategy.set(Strategy::from(value)))
-            testid=id("strategy") />
+            on_choose=Callback::new(choose) testid=id("strategy") />
+        <StrategyText value=typed.strategy testid=id("strategyText") />
     }
     .into_any()
 }

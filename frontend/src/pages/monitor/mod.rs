@@ -2,10 +2,11 @@
 
 pub mod candidates;
 pub mod chart;
+pub mod groups;
 pub mod log;
 pub mod owner;
 pub mod page;
 pub mod pin;
 pub mod words;
 
-pub use page::Monitor;
+pub use page::{Monitor, has_groups};

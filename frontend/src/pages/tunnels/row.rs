@@ -4,6 +4,7 @@ use crate::api::client;
 use crate::api::session::may_write;
 use crate::i18n::{Lang, Text, common, errors, lang, lang_now, strategy, tunnels as words};
 use crate::pages::diagnose::Subject;
+use crate::pages::monitor::has_groups;
 use crate::pages::names::Names;
 use crate::reactive::{RwSignal, Show, StoredValue, part};
 use crate::router::A;
@@ -32,9 +33,10 @@ fn row(tunnel: &Arc<Tunnel>, names: Names, asked: Asked, found: Found) -> AnyVie
     };
     let is_best = tunnel.exit.as_ref().is_some_and(|exit| exit.strategy == Strategy::Best);
     let monitor = format!("/tunnels/{id}/monitor");
-    let href = if is_best { monitor.clone() } else { format!("/tunnels/{id}/edit") };
+    let watched = is_best || has_groups(tunnel);
+    let href = if watched { monitor.clone() } else { format!("/tunnels/{id}/edit") };
     let monitor =
-        is_best.then(|| link(words::MONITOR, lang, monitor, testid::with(testid::TUNNEL_MONITOR, id)));
+        watched.then(|| link(words::MONITOR, lang, monitor, testid::with(testid::TUNNEL_MONITOR, id)));
     let best =
         tunnel.best_exit.as_ref().map(|best| best_chip(best, lang, testid::with(testid::TUNNEL_CHIP, id)));
     let deployment =
