@@ -111,13 +111,24 @@ function isOurs(error) {
   }
 }
 
+/** Longer texts in errors are cut: they quote what was given, which may be megabytes. */
+const LONGEST = 1000;
+
+function shortened(error) {
+  const cut = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
+  error.message = cut(error.message);
+  error.field = cut(error.field);
+  for (const [name, value] of Object.entries(error.params)) error.params[name] = cut(value);
+  return error;
+}
+
 /** Runs a function of the module; what it throws is one of our errors. */
 export function inside(run) {
   if (!ready) throw fail('not_initialised', '', 'call init() first and wait for it');
   try {
     return run();
   } catch (error) {
-    if (isOurs(error)) throw error;
+    if (isOurs(error)) throw shortened(error);
     throw fail('internal', '', 'the module failed', error);
   }
 }

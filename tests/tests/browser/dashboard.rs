@@ -79,7 +79,9 @@ impl Scene {
     async fn start(files: std::path::PathBuf) -> Result<Self> {
         let target = Target::start().await?;
         let (clash, own, forward, exits) = (fresh(), fresh(), fresh(), [fresh(), fresh()]);
-        let site = dashboard_site::serve(files, clash).await?;
+        // It may speak with this API and with nobody else.
+        let policy = format!("connect-src 'self' http://{clash} ws://{clash}");
+        let site = dashboard_site::serve(files, policy).await?;
         let exit = |n: u8| {
             json!({
                 "name": format!("exit-{n}"), "addr": exits[usize::from(n) - 1].to_string(),

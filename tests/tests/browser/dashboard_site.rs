@@ -1,4 +1,4 @@
-//! Where the dashboard's files are, and a server for them.
+//! Where the dashboard's files are, and a server for files.
 
 use std::env;
 use std::io;
@@ -25,23 +25,23 @@ pub(crate) fn folder() -> Option<PathBuf> {
     found
 }
 
-/// Serves these files on loopback for as long as the test runs. The page may speak with `api` and with nobody else.
-pub(crate) async fn serve(folder: PathBuf, api: SocketAddr) -> io::Result<SocketAddr> {
+/// Serves these files on loopback for as long as the test runs, with this content security policy.
+pub(crate) async fn serve(folder: PathBuf, policy: String) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let folder = folder.clone();
+            let (folder, policy) = (folder.clone(), policy.clone());
             tokio::spawn(async move {
                 // What goes wrong here is missed by the page.
-                let _ = tokio::time::timeout(LIMIT, answer(stream, &folder, api)).await;
+                let _ = tokio::time::timeout(LIMIT, answer(stream, &folder, &policy)).await;
             });
         }
     });
     Ok(address)
 }
 
-async fn answer(mut stream: TcpStream, folder: &Path, api: SocketAddr) -> io::Result<()> {
+async fn answer(mut stream: TcpStream, folder: &Path, policy: &str) -> io::Result<()> {
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") {
         if stream.read_buf(&mut request).await? == 0 {
@@ -60,7 +60,9 @@ async fn answer(mut stream: TcpStream, folder: &Path, api: SocketAddr) -> io::Re
     };
     let kind = match name.extension().and_then(|it| it.to_str()) {
         Some("html") => "text/html",
-        Some("js") => "text/javascript",
+        Some("js" | "mjs") => "text/javascript",
+        Some("json") => "application/json",
+        Some("wasm") => "application/wasm",
         Some("css") => "text/css",
         Some("svg") => "image/svg+xml",
         Some("webmanifest") => "application/manifest+json",
@@ -68,7 +70,7 @@ async fn answer(mut stream: TcpStream, folder: &Path, api: SocketAddr) -> io::Re
     };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\
-         Content-Security-Policy: connect-src 'self' http://{api} ws://{api}\r\n\r\n",
+         Content-Security-Policy: {policy}\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes()).await?;

@@ -101,7 +101,7 @@ impl Suite {
 
     /// Whether it uses the npm packages.
     pub(crate) fn needs_packages(self) -> bool {
-        self == Self::Wasm
+        matches!(self, Self::Wasm | Self::Browser)
     }
 
     /// Whether the suite may be missing: its test targets are not written yet.
