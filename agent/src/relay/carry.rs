@@ -170,8 +170,9 @@ impl<'a> Direction<'a> {
             if self.rescue()? {
                 continue;
             }
+            // What waits in the pipe came before all that can be read now, also when the next bytes are to be copied.
             #[cfg(target_os = "linux")]
-            if self.way == Way::Splice
+            if (self.way == Way::Splice || self.pipe.is_some())
                 && let (Stream::Tcp(from), Stream::Tcp(to)) = (&*from, &*to)
             {
                 match ready!(self.poll_splice(cx, from, to))? {

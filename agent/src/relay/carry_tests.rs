@@ -84,6 +84,62 @@ async fn little_payload_is_copied_again_after_much() {
     assert_eq!(counted, 20);
 }
 
+/// How often [`little_and_much`] moved little.
+static LITTLE: AtomicUsize = AtomicUsize::new(0);
+
+/// Splices into pipes little and much by turns, as from a sender that pauses.
+fn little_and_much(from: BorrowedFd<'_>, to: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
+    static IN: AtomicUsize = AtomicUsize::new(0);
+    let out = nix::sys::socket::getsockopt(&to, nix::sys::socket::sockopt::SockType).is_ok();
+    if out || IN.fetch_add(1, Ordering::SeqCst).is_multiple_of(3) {
+        return splice::by_kernel(from, to, bytes);
+    }
+    let came = splice::by_kernel(from, to, SMALL_BYTES / 2)?;
+    LITTLE.fetch_add(1, Ordering::SeqCst);
+    Ok(came)
+}
+
+/// A direction goes to and fro between copying and splicing while its receiver takes little at a time, so that changes
+/// meet bytes that wait in a pipe or in a buffer. None may pass another.
+#[tokio::test]
+async fn what_waits_for_a_slow_receiver_is_not_overtaken() {
+    let ((mut sender, from), (to, mut receiver)) = (pair().await, pair().await);
+    socket2::SockRef::from(&to).set_send_buffer_size(4096).unwrap();
+    socket2::SockRef::from(&receiver).set_recv_buffer_size(32 * 1024).unwrap();
+    let sent: Vec<u8> = (0..1 << 20).flat_map(|number: u32| number.to_le_bytes()).collect();
+    let expected = sent.clone();
+    let sending = tokio::spawn(async move {
+        sender.write_all(&sent).await.unwrap();
+        sender.shutdown().await.unwrap();
+        sender
+    });
+    let receiving = tokio::spawn(async move {
+        let mut got = Vec::new();
+        let mut part = vec![0; 6000];
+        loop {
+            match receiver.read(&mut part).await.unwrap() {
+                0 => return got,
+                came => got.extend_from_slice(&part[..came]),
+            }
+            // Meanwhile everything before it fills up.
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    let (mut from, mut to) = (Stream::Tcp(from), Stream::Tcp(to));
+    let mut direction = Direction::new(None);
+    direction.splice = little_and_much;
+    std::future::poll_fn(|cx| direction.poll(cx, &mut from, &mut to, false)).await.unwrap();
+    drop(to);
+    let got = receiving.await.unwrap();
+    assert_eq!(got.len(), expected.len());
+    let first = got.iter().zip(&expected).position(|(a, b)| a != b);
+    assert_eq!(first, None, "the first byte that is another");
+    assert!(LITTLE.load(Ordering::SeqCst) > 10, "it has to go to and fro");
+    sending.await.unwrap();
+}
+
 #[tokio::test]
 async fn much_payload_is_spliced_and_nothing_is_held_when_it_pauses() {
     let ((mut sender, from), (to, mut receiver)) = (pair().await, pair().await);
