@@ -2,7 +2,6 @@
 //! panel, on this machine's processor and on one that is made four times slower.
 //!
 //! All times are taken in the page by its own clock. It prints medians, and writes every number with `--json`.
-#![expect(clippy::expect_used, reason = "a benchmark that cannot do its work has failed")]
 #![allow(dead_code, reason = "the page as the browser suite handles it, of which a benchmark needs less")]
 
 #[path = "../../tests/browser/browser.rs"]
