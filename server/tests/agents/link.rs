@@ -38,7 +38,7 @@ async fn what_an_agent_says_of_itself_is_stored_and_told() {
     fake.connect(&panel).await;
     while events.recv().await.unwrap() != (Event::Node { node_id: id, online: true }) {}
     let node = world.db.read().await.unwrap().node(id).await.unwrap().unwrap();
-    let can = ["probe-batch", "connect-through"].map(str::to_owned);
+    let can = ["probe-batch", "connect-through", shared::link::GROUPS].map(str::to_owned);
     assert_eq!((node.version.as_str(), node.capabilities), ("9.9", can.to_vec()));
     assert_eq!(node.last_seen, Some(crate::panel::START_MS));
 
