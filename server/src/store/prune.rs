@@ -15,36 +15,21 @@ impl Db {
     /// some time later. What is summed up must have been summed up before.
     pub async fn prune(&self, now: WallMs, retention_days: u32) -> Result<()> {
         let oldest = now - i64::from(retention_days) * DAY_MS;
-        loop {
-            // The table has no row ids to limit by, so a batch ends at a moment.
-            let done = sqlx::query(
-                "DELETE FROM leg_sample WHERE at < $1 AND at <= \
-                 (SELECT max(at) FROM (SELECT at FROM leg_sample WHERE at < $1 ORDER BY at LIMIT $2))",
-            )
-            .bind(oldest)
-            .bind(BATCH)
-            .execute(&self.writer)
-            .await?;
-            if done.rows_affected() == 0 {
-                break;
-            }
-        }
+        // The tables have no row ids to limit by, so a batch ends at a moment.
+        self.delete_batches(
+            "DELETE FROM leg_sample WHERE at < $1 AND at <= \
+             (SELECT max(at) FROM (SELECT at FROM leg_sample WHERE at < $1 ORDER BY at LIMIT $2))",
+            &[oldest, BATCH],
+        )
+        .await?;
         for (width, days) in ROLLUPS {
             let oldest = now - i64::from(days.max(retention_days)) * DAY_MS;
-            loop {
-                let done = sqlx::query(
-                    "DELETE FROM leg_rollup WHERE width_ms = $1 AND at < $2 AND at <= \
-                     (SELECT max(at) FROM (SELECT at FROM leg_rollup WHERE width_ms = $1 AND at < $2 ORDER BY at LIMIT $3))",
-                )
-                .bind(width)
-                .bind(oldest)
-                .bind(BATCH)
-                .execute(&self.writer)
-                .await?;
-                if done.rows_affected() == 0 {
-                    break;
-                }
-            }
+            self.delete_batches(
+                "DELETE FROM leg_rollup WHERE width_ms = $1 AND at < $2 AND at <= \
+                 (SELECT max(at) FROM (SELECT at FROM leg_rollup WHERE width_ms = $1 AND at < $2 ORDER BY at LIMIT $3))",
+                &[width, oldest, BATCH],
+            )
+            .await?;
         }
         let mut tx = self.write().await?;
         for statement in [
@@ -57,5 +42,15 @@ impl Db {
         }
         sqlx::query("DELETE FROM session WHERE expires_at < $1").bind(now).execute(&mut *tx.0).await?;
         tx.commit().await
+    }
+
+    /// Repeats a statement with these values until it deletes nothing more; each time is a transaction.
+    async fn delete_batches(&self, statement: &'static str, values: &[i64]) -> Result<()> {
+        loop {
+            let query = values.iter().fold(sqlx::query(statement), |query, value| query.bind(*value));
+            if query.execute(&self.writer).await?.rows_affected() == 0 {
+                return Ok(());
+            }
+        }
     }
 }

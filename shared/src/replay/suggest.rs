@@ -83,7 +83,7 @@ fn candidates(settings: &Settings) -> Vec<Settings> {
 
 /// Tries candidates on a history.
 pub fn suggest(traces: &[Trace], settings: &Settings) -> Suggestion {
-    let noise: Vec<Vec<Round_>> = traces.iter().map(by_lot).collect();
+    let noise: Vec<Vec<DatedRound>> = traces.iter().map(by_lot).collect();
     let days = (traces.iter().map(|trace| trace.known_ms() as f64).sum::<f64>() / DAY_MS).max(1e-9);
     let penalty = settings.loss_penalty_ms_per_percent;
     let attempt = |settings: Settings| {
@@ -178,10 +178,10 @@ fn changes(from: &Settings, to: &Settings) -> Vec<Change> {
 }
 
 /// A round of candidates with its time.
-type Round_ = (u64, Vec<Candidate>);
+type DatedRound = (u64, Vec<Candidate>);
 
 /// The rounds of a trace with the exits' usual latencies made equal and each round's measurements given out by lot.
-fn by_lot(trace: &Trace) -> Vec<Round_> {
+fn by_lot(trace: &Trace) -> Vec<DatedRound> {
     let exits = trace.exits.len();
     let total = |candidate: &Candidate| {
         let ((a, _), (b, _)) = (candidate.leg_a.numbers()?, candidate.leg_b.numbers()?);
@@ -197,7 +197,7 @@ fn by_lot(trace: &Trace) -> Vec<Round_> {
         .collect();
     let slowest = usual.iter().copied().fold(0.0, f64::max);
     let mut random = Random::new(trace.seed ^ 0x5aff);
-    let shuffled = |(at, candidates): &Round_| {
+    let shuffled = |(at, candidates): &DatedRound| {
         let mut order: Vec<usize> = (0..exits).collect();
         for i in (1..exits).rev() {
             order.swap(i, usize::try_from(random.draw() % (i as u64 + 1)).unwrap_or(0));
@@ -216,7 +216,7 @@ fn by_lot(trace: &Trace) -> Vec<Round_> {
 }
 
 /// How often the rules switch on rounds.
-fn switches(rounds: &[Round_], interval_ms: u64, settings: &Settings) -> usize {
+fn switches(rounds: &[DatedRound], interval_ms: u64, settings: &Settings) -> usize {
     let settings = Settings { round_interval_ms: interval_ms, ..settings.clone() };
     let mut state = OwnerState::new(Applied::default());
     let mut count = 0;
