@@ -1,7 +1,9 @@
 //! What runs on this node: services and chains, changed by one owner, read by everybody.
 
+mod binding;
 mod entry;
 pub mod groups;
+mod load;
 mod owner;
 mod places;
 mod replace;

@@ -1,12 +1,12 @@
 //! The one task that changes what runs. Changes come one after another; readers see snapshots.
 
-use super::entry::{Built, Entry, Plan, Socket, State, listen_error};
+use super::entry::{Built, Entry, Plan, Socket, State};
 use super::places::{Named, Places};
 use super::{ApplyError, Change, View};
 use crate::chain::Chain;
 use crate::chain::group::groups::Deciders;
 use crate::chain::probe::tasks::{ProbeTasks, warnings};
-use crate::limit::{LimitKind, limiters};
+use crate::limit::LimitKind;
 use crate::metadata::ConfigError;
 use crate::net::ListenAddress;
 use crate::service::Service;
@@ -16,8 +16,6 @@ use arc_swap::ArcSwap;
 use shared::gost::{ChainConfig, GostConfig, ServiceConfig};
 use shared::link::{chain_key, service_key};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -215,75 +213,6 @@ impl Owner {
         Ok(plans)
     }
 
-    /// Binds the addresses that are new. Services of the names `gone` make room if they are in the way, as those do that
-    /// move. `closed` receives the ones whose listeners had to.
-    pub(super) async fn bind(
-        &mut self,
-        plans: &mut [Plan],
-        gone: &BTreeSet<String>,
-        closed: &mut Vec<(String, SocketAddr)>,
-    ) -> Result<(), ApplyError> {
-        for at in 0..plans.len() {
-            let plan = &plans[at];
-            let kept = self.services.get(&plan.config.name).is_some_and(|entry| {
-                entry.listening().is_some() && entry.built().is_some_and(|built| built.listens_as(plan))
-            });
-            if plan.paused || kept {
-                continue;
-            }
-            let listener = match plan.service.bind(&plan.address).await {
-                // The port may be held by a service that gives it up in this very change: `0.0.0.0:1` for
-                // `192.0.2.1:1`, or two services that change places.
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                    let leaving = self.leaving(plans, gone, plan);
-                    if leaving.is_empty() {
-                        return Err(listen_error(&plan.config, error));
-                    }
-                    for (name, local) in leaving {
-                        if let Some(entry) = self.services.get_mut(&name) {
-                            entry.close(Socket::Closed).await;
-                            closed.push((name, local));
-                        }
-                    }
-                    plans[at].service.bind(&plans[at].address).await
-                }
-                outcome => outcome,
-            };
-            let listener = listener.map_err(|error| listen_error(&plans[at].config, error))?;
-            plans[at].listener = Some(listener);
-        }
-        Ok(())
-    }
-
-    /// The services that listen on the port of `comer` and will not, once the plans are carried out; with where they
-    /// listen now.
-    fn leaving(&self, plans: &[Plan], gone: &BTreeSet<String>, comer: &Plan) -> Vec<(String, SocketAddr)> {
-        let leaves = |name: &String, plan: Option<&Plan>| {
-            let entry = self.services.get(name)?;
-            let (local, built) = (entry.listening()?.local, entry.built()?);
-            let in_the_way = local.port() == comer.address.port()
-                && built.service.load().takes_datagrams() == comer.service.takes_datagrams();
-            let moves = plan.is_none_or(|plan| plan.paused || !built.listens_as(plan));
-            (in_the_way && moves).then(|| (name.clone(), local))
-        };
-        let moving = plans.iter().filter_map(|plan| leaves(&plan.config.name, Some(plan)));
-        moving.chain(gone.iter().filter_map(|name| leaves(name, None))).collect()
-    }
-
-    /// Puts listeners back, where they were, that made room for a change which then failed.
-    pub(super) async fn reopen(&mut self, closed: Vec<(String, SocketAddr)>) {
-        for (name, local) in closed {
-            let Some(Entry { config, state: State::Built(built) }) = self.services.get_mut(&name) else {
-                continue;
-            };
-            let bound = built.service.load().bind_at(local);
-            let opened = bound.and_then(|listener| built.open(listener, &self.plane));
-            if opened.is_err() {
-                listen(config, built, &self.plane).await;
-            }
-        }
-    }
-
     /// Carries a plan out; nothing in it can fail any more, but for a port that vanishes at this moment.
     pub(super) async fn commit(&mut self, plan: Plan) {
         let Plan { config, service, address, paused, listener } = plan;
@@ -354,58 +283,6 @@ impl Owner {
         self.upsert_services(configs.collect()).await
     }
 
-    async fn load(&mut self, config: GostConfig) {
-        for (kind, limiter) in limiters(&config) {
-            if let Err(error) = self.plane.limits.put(kind, limiter.clone()) {
-                tracing::warn!(%error, "limiter not loaded");
-            }
-        }
-        for chain in config.chains {
-            if let Err(error) = self.upsert_chain(&chain) {
-                tracing::warn!(%error, "chain not loaded");
-                self.invalid_chains.insert(chain.name.clone(), (chain, error.to_string()));
-            }
-        }
-        for config in config.services {
-            let name = config.name.clone();
-            let planned = match self.plan(vec![config.clone()]) {
-                Ok(plans) => plans,
-                Err(error) => {
-                    tracing::warn!(%error, "service not loaded");
-                    let invalid = || Entry { config, state: State::Invalid(error.to_string()) };
-                    self.services.entry(name).or_insert_with(invalid);
-                    continue;
-                }
-            };
-            for mut plan in planned {
-                let mut closed = Vec::new();
-                let bound = self.bind(std::slice::from_mut(&mut plan), &BTreeSet::new(), &mut closed).await;
-                if bound.is_err() && self.services.contains_key(&name) {
-                    // Loaded over what runs: that goes on.
-                    self.reopen(closed).await;
-                    continue;
-                }
-                self.commit(plan).await;
-                if bound.is_err()
-                    && let Some(Entry { config, state: State::Built(built) }) = self.services.get_mut(&name)
-                {
-                    listen(config, built, &self.plane).await;
-                }
-            }
-        }
-    }
-
-    async fn listen_again(&mut self) {
-        let now = self.plane.options.clock.instant();
-        for Entry { config, state } in self.services.values_mut() {
-            if let State::Built(built) = state
-                && built.due().is_some_and(|due| due <= now)
-            {
-                listen(config, built, &self.plane).await;
-            }
-        }
-    }
-
     /// Lets everybody see what there is now.
     fn publish(&self) {
         let registry = self.plane.registry.all();
@@ -432,22 +309,6 @@ impl Owner {
         };
         let places = self.places.clone();
         self.view.store(Arc::new(View { config, failed, listening, services, places }));
-    }
-}
-
-/// Tries to listen; if that fails, it is tried again later.
-async fn listen(config: &ServiceConfig, built: &mut Built, plane: &Arc<Plane>) {
-    let service = built.service.load_full();
-    let opened = match service.bind(&built.address).await {
-        Ok(listener) => built.open(listener, plane).map(|_| ()),
-        Err(error) => Err(error),
-    };
-    match opened {
-        Ok(()) => tracing::info!(service = config.name, addr = config.addr, "listening"),
-        Err(error) => {
-            tracing::warn!(service = config.name, addr = config.addr, %error, "not listening, will try again");
-            built.wait(&error, &config.addr, plane);
-        }
     }
 }
 
