@@ -127,8 +127,8 @@ fn one(
         }
         Home::Package(package) => {
             let mut cargo = project.cargo(["bench", "-p", package, "--bench", bench]);
-            // Pure logic needs none of them.
-            if package != "shared" {
+            // The others need no other program.
+            if package == "tests" {
                 setup::ensure(project, cache, &[Part::Browser])?;
                 page::build(project)?;
                 run::shown(&mut project.cargo(["build", "--release", "-p", "server", "-p", "agent"]))?;
