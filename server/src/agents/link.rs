@@ -1,9 +1,9 @@
 //! Where agents connect.
 
 use super::Agents;
-use super::driver;
 use super::session::Session;
 use super::slot::Live;
+use super::{driver, hello};
 use crate::state::AppState;
 use axum::Router;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -135,7 +135,7 @@ impl Agents {
             inner.metrics.agents_online.dec();
             tracing::info!(node.id = node.0, why, "the agent is gone");
             inner.bus.send(Event::Node { node_id: node, online: false });
-            driver::note_alive(&inner, node).await;
+            hello::note_alive(&inner, node).await;
         }
     }
 }

@@ -12,6 +12,7 @@
 mod board;
 mod choosing;
 mod driver;
+mod hello;
 mod link;
 mod planner;
 mod session;
