@@ -111,6 +111,7 @@ pub async fn start(
         config: Arc::new(config),
         passwords: auth::password::Passwords::new()?,
         logins: state::Logins::default(),
+        recall: auth::recall::Recall::new(),
         shutdown: shutdown.clone(),
     })
 }

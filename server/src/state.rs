@@ -2,6 +2,7 @@
 
 use crate::agents::Agents;
 use crate::auth::password::Passwords;
+use crate::auth::recall::Recall;
 use crate::auth::throttle::{PER_ADDRESS, PER_USER, Throttle};
 use crate::best_exit::BestExit;
 use crate::clock::Clock;
@@ -34,6 +35,8 @@ pub struct AppState {
     pub passwords: Passwords,
     /// Login attempts.
     pub logins: Logins,
+    /// Ends the streams of those whose session ended.
+    pub recall: Recall,
     /// What new nodes fetch.
     pub agent_binary: AgentBinary,
     /// Ends streams when the panel stops.

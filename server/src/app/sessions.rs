@@ -52,7 +52,9 @@ pub async fn login(state: &AppState, request: LoginRequest, address: &str) -> Re
 pub async fn logout(state: &AppState, current: &CurrentUser) -> Result<()> {
     let mut tx = state.db.write().await?;
     tx.delete_session(&current.token_hash).await?;
-    Ok(tx.commit().await?)
+    tx.commit().await?;
+    state.recall.tell();
+    Ok(())
 }
 
 /// Changes the password of whoever is logged in and ends his other sessions.
@@ -83,5 +85,7 @@ pub async fn change_password(state: &AppState, current: &CurrentUser, change: Pa
     tx.set_password(stored.user.id, &hash, Some(&current.token_hash)).await?;
     let who = object(username, stored.user.id);
     note(&mut tx, state, &current.user, "user.change_password", who, String::new()).await?;
-    Ok(tx.commit().await?)
+    tx.commit().await?;
+    state.recall.tell();
+    Ok(())
 }

@@ -96,6 +96,7 @@ pub async fn update(state: &AppState, by: &User, id: UserId, change: UserChange)
     }
     somebody_left(&mut tx).await?;
     tx.commit().await?;
+    state.recall.tell();
     Ok(new)
 }
 
@@ -110,7 +111,9 @@ pub async fn delete(state: &AppState, by: &User, id: UserId) -> Result<()> {
     note(&mut tx, state, by, "user.delete", object(&user.username, id), user.role.as_str().to_owned())
         .await?;
     somebody_left(&mut tx).await?;
-    Ok(tx.commit().await?)
+    tx.commit().await?;
+    state.recall.tell();
+    Ok(())
 }
 
 /// Two admins could take each other's role at the same moment.

@@ -96,8 +96,9 @@ pub(crate) async fn resume_forward(
     responses((status = 200, body = DiagnoseLine, content_type = "application/x-ndjson")))]
 pub(crate) async fn diagnose_forward(
     State(state): State<AppState>,
+    current: CurrentUser,
     Id(id): Id<ForwardId>,
 ) -> Result<Ndjson, AppError> {
     forwards::exists(&state, id).await?;
-    Ok(ndjson(&state, diagnose::forward(&state, id)))
+    Ok(ndjson(&state, current, diagnose::forward(&state, id)))
 }

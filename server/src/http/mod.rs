@@ -3,6 +3,7 @@
 mod auth;
 mod extract;
 mod forwards;
+mod guarded;
 mod health;
 pub mod install;
 mod nodes;

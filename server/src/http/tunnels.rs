@@ -226,8 +226,9 @@ pub(crate) async fn clear_choice(
     responses((status = 200, body = DiagnoseLine, content_type = "application/x-ndjson")))]
 pub(crate) async fn diagnose_tunnel(
     State(state): State<AppState>,
+    current: CurrentUser,
     Id(id): Id<TunnelId>,
 ) -> Result<Ndjson, AppError> {
     tunnels::exists(&state, id).await?;
-    Ok(ndjson(&state, diagnose::tunnel(&state, id)))
+    Ok(ndjson(&state, current, diagnose::tunnel(&state, id)))
 }
