@@ -11,6 +11,7 @@ pub mod names;
 pub mod nodes;
 pub mod overview;
 pub mod question;
+pub mod sending;
 pub mod settings;
 pub mod shell;
 pub mod tunnels;

@@ -1,21 +1,19 @@
 use super::list::Tunnels;
+use crate::api::client;
 use crate::api::live::use_live;
-use crate::api::{ApiError, client};
 use crate::i18n::{common, editor, errors, forwards as words, lang, lang_now, strategy as say, t};
+use crate::pages::editor::capability;
 use crate::pages::editor::strategy::{StrategyText, offered};
 use crate::pages::names::{Names, use_names};
 use crate::pages::question::closes;
-use crate::reactive::{Memo, RwSignal, Show, Signal, StoredValue, part};
-use crate::ui::button::Submit;
+use crate::pages::sending::{FormFoot, KeepMine, Request, Sending};
+use crate::reactive::{RwSignal, Signal, StoredValue, part};
 use crate::ui::field::said;
-use crate::ui::{
-    Button, Checked, Choice, Dialog, FieldErrors, FormSummary, SelectField, TextArea, TextField, toast,
-};
+use crate::ui::{Checked, Choice, Dialog, FieldErrors, SelectField, TextArea, TextField, toast};
 use leptos::prelude::*;
-use leptos::task::spawn_local;
-use shared::api::{Forward, ForwardInput};
+use shared::api::{Forward, ForwardInput, Tunnel};
 use shared::field::FieldError;
-use shared::ids::TunnelId;
+use shared::ids::{NodeId, TunnelId};
 use shared::strategy::{Place, Strategy};
 use shared::testid;
 use shared::topology::{KnownNode, validate_forward};
@@ -106,6 +104,13 @@ fn target_list(text: &str) -> Vec<String> {
     text.split(['\n', ',']).map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
+/// The nodes whose agents dial the targets as the strategy says: the entries of the tunnel.
+fn holders(typed: Typed, tunnels: Tunnels) -> Vec<NodeId> {
+    let Some(tunnel) = typed.tunnel.get() else { return Vec::new() };
+    let entries = |tunnel: &Arc<Tunnel>| tunnel.entry.nodes.iter().map(|node| node.node_id).collect();
+    tunnels.with(|all| all.get(&tunnel).map(entries)).unwrap_or_default()
+}
+
 fn check(typed: Typed, tunnels: Tunnels, names: Names) -> Checked {
     let (input, mut wrong) = typed.input();
     let entries: Option<Vec<KnownNode>> =
@@ -140,81 +145,40 @@ fn ForwardForm(editing: Editing, tunnels: Tunnels, open: RwSignal<bool>) -> AnyV
     };
     let id = existing.map(|forward| forward.id);
     let typed = Typed::new(existing);
-    let busy = RwSignal::new(false);
-    let failure = RwSignal::new(None::<ApiError>);
-    let wrong = FieldErrors::new(move || check(typed, tunnels, names));
-    let submit = move |event: leptos::ev::SubmitEvent| {
-        event.prevent_default();
-        if busy.get_untracked() || !wrong.may_send() {
-            return;
-        }
-        let (input, _) = untrack(|| typed.input());
-        busy.set(true);
-        failure.set(None);
-        spawn_local(async move {
-            let answer = match id {
-                Some(id) => client::update_forward(id, &input).await,
-                None => client::create_forward(&input).await,
+    let sending = Sending::new(FieldErrors::new(move || check(typed, tunnels, names)));
+    let submit = sending.on_submit(move || {
+        let (input, _) = typed.input();
+        Box::pin(async move {
+            let forward = match id {
+                Some(id) => client::update_forward(id, &input).await?,
+                None => client::create_forward(&input).await?,
             };
-            let _ = busy.try_set(false);
-            match answer {
-                Ok(forward) => {
-                    toast::good(words::SAVED.with(lang_now(), &[("name", &forward.name)]));
-                    live.forwards.refresh();
-                    let _ = open.try_set(false);
-                }
-                Err(error) => {
-                    if failure.try_set(Some(error.clone())).is_none() {
-                        wrong.refuse(error.fields());
-                    }
-                }
-            }
-        });
-    };
-    let failed = Signal::derive(move || {
-        failure.get().filter(|error| error.fields().is_empty()).map(|error| errors::api(&error, lang()))
+            toast::good(words::SAVED.with(lang_now(), &[("name", &forward.name)]));
+            live.forwards.refresh();
+            let _ = open.try_set(false);
+            Ok(())
+        })
     });
+    let stored = move || -> Request<Option<i64>> {
+        Box::pin(async move {
+            let forwards = client::forwards().await?;
+            Ok(forwards.iter().find(|forward| Some(forward.id) == id).map(|forward| forward.version))
+        })
+    };
+    let action = if id.is_some() { common::SAVE } else { common::CREATE };
     view! {
         <form class="form" on:submit=submit novalidate>
-            <Fields typed tunnels wrong />
-            <TakeVersion failure typed id />
-            <FormSummary errors=wrong failure=failed />
-            <footer class="dialog-foot">
-                <Button text=common::CANCEL on_press=Callback::new(move |()| open.set(false)) testid=testid::CANCEL />
-                <Submit text=if id.is_some() { common::SAVE } else { common::CREATE } busy testid=testid::FORWARD_SAVE />
-            </footer>
+            <Fields typed tunnels wrong=sending.wrong />
+            <KeepMine sending version=typed.version fetch=Box::new(stored) />
+            <FormFoot sending open action testid=testid::FORWARD_SAVE />
         </form>
-    }
-    .into_any()
-}
-
-/// After somebody else's edit: takes its version, so that saving again overwrites it.
-#[component]
-fn TakeVersion(
-    failure: RwSignal<Option<ApiError>>,
-    typed: Typed,
-    id: Option<shared::ids::ForwardId>,
-) -> AnyView {
-    let stale = Memo::new(move |_| failure.with(|f| f.as_ref().is_some_and(ApiError::is_stale)));
-    let take = move |()| {
-        spawn_local(async move {
-            let Ok(forwards) = client::forwards().await else { return };
-            if let Some(forward) = forwards.iter().find(|forward| Some(forward.id) == id) {
-                let _ = typed.version.try_set(Some(forward.version));
-                let _ = failure.try_set(None);
-            }
-        });
-    };
-    view! {
-        <Show when=move || stale.get()>
-            <Button text=editor::KEEP_MINE on_press=Callback::new(take) testid=testid::EDITOR_KEEP_MINE />
-        </Show>
     }
     .into_any()
 }
 
 #[component]
 fn Fields(typed: Typed, tunnels: Tunnels, wrong: FieldErrors) -> AnyView {
+    let names = use_names();
     let id = |field: &str| testid::with(testid::FORWARD_FIELD, field);
     let tunnel_choices = Signal::derive(move || {
         let first = Choice { possible: false, ..Choice::new("", words::CHOOSE_TUNNEL.say(lang())) };
@@ -228,7 +192,16 @@ fn Fields(typed: Typed, tunnels: Tunnels, wrong: FieldErrors) -> AnyView {
     let tunnel = Signal::derive(move || typed.tunnel.get().map(|id| id.to_string()).unwrap_or_default());
     let all = StoredValue::new(typed.strategy.with_untracked(|value| offered(Place::Targets, value)));
     let strategies = Signal::derive(move || {
-        let choice = |strategy: &Strategy| Choice::new(strategy.kind(), say::label(strategy, lang()));
+        let holders = holders(typed, tunnels);
+        let choice = |strategy: &Strategy| {
+            let label = say::label(strategy, lang());
+            let missing = capability::strategy_missing(names, &holders, strategy);
+            if missing.is_empty() {
+                return Choice::new(strategy.kind(), label);
+            }
+            let why = editor::AGENT_CANNOT.with(lang(), &[("nodes", &missing.join(", "))]);
+            Choice { possible: false, ..Choice::new(strategy.kind(), format!("{label} — {why}")) }
+        };
         all.with_value(|all| all.iter().map(choice).collect::<Vec<_>>())
     });
     let strategy = Signal::derive(move || typed.strategy.with(|strategy| strategy.kind().to_owned()));

@@ -1,15 +1,14 @@
 use super::install::Installing;
 use super::list::{Asked, Editing};
+use crate::api::client;
 use crate::api::live::use_live;
-use crate::api::{ApiError, client};
-use crate::i18n::{common, errors, lang, lang_now, nodes as words, t};
+use crate::i18n::{common, lang_now, nodes as words, t};
 use crate::pages::question::closes;
-use crate::reactive::{Memo, RwSignal, Show, Signal, part};
-use crate::ui::button::Submit;
+use crate::pages::sending::{FormFoot, KeepMine, Request, Sending};
+use crate::reactive::{Memo, RwSignal, Signal, part};
 use crate::ui::field::said;
-use crate::ui::{Button, Checked, Dialog, FieldErrors, FormSummary, TextField, toast};
+use crate::ui::{Checked, Dialog, FieldErrors, TextField, toast};
 use leptos::prelude::*;
-use leptos::task::spawn_local;
 use shared::api::{Node, NodeInput, validate_node};
 use shared::testid;
 use std::sync::Arc;
@@ -100,82 +99,44 @@ fn NodeForm(editing: Editing, asked: Asked, open: RwSignal<bool>) -> AnyView {
     };
     let id = existing.as_ref().map(|node| node.id);
     let typed = Typed::new(existing.as_ref().map(|node| input_of(node)).unwrap_or_default());
-    let busy = RwSignal::new(false);
-    let failure = RwSignal::new(None::<ApiError>);
     let wrong = FieldErrors::new(move || {
         let input = typed.input();
         Checked { json: serde_json::to_value(&input).unwrap_or_default(), errors: validate_node(&input) }
     });
-    let submit = move |event: leptos::ev::SubmitEvent| {
-        event.prevent_default();
-        if busy.get_untracked() || !wrong.may_send() {
-            return;
-        }
-        let input = untrack(|| typed.input());
-        busy.set(true);
-        failure.set(None);
-        spawn_local(async move {
-            let answer = match id {
-                Some(id) => client::update_node(id, &input).await,
-                None => client::create_node(&input).await,
+    let sending = Sending::new(wrong);
+    let submit = sending.on_submit(move || {
+        let input = typed.input();
+        Box::pin(async move {
+            let node = match id {
+                Some(id) => client::update_node(id, &input).await?,
+                None => client::create_node(&input).await?,
             };
-            let _ = busy.try_set(false);
-            match answer {
-                Ok(node) => {
-                    live.nodes.refresh();
-                    let _ = open.try_set(false);
-                    if id.is_none() {
-                        toast::good(words::CREATED.with(lang_now(), &[("name", &node.name)]));
-                        let installing = Installing { id: node.id, name: node.name, secret: node.secret };
-                        let _ = asked.install.try_set(Some(installing));
-                    } else {
-                        toast::good(common::SAVED.say(lang_now()));
-                    }
-                }
-                Err(error) => {
-                    if failure.try_set(Some(error.clone())).is_none() {
-                        wrong.refuse(error.fields());
-                    }
-                }
+            live.nodes.refresh();
+            let _ = open.try_set(false);
+            if id.is_none() {
+                toast::good(words::CREATED.with(lang_now(), &[("name", &node.name)]));
+                let installing = Installing { id: node.id, name: node.name, secret: node.secret };
+                let _ = asked.install.try_set(Some(installing));
+            } else {
+                toast::good(common::SAVED.say(lang_now()));
             }
-        });
-    };
-    let failed = Signal::derive(move || {
-        failure.get().filter(|error| error.fields().is_empty()).map(|error| errors::api(&error, lang()))
+            Ok(())
+        })
     });
+    let stored = move || -> Request<Option<i64>> {
+        live.nodes.refresh();
+        Box::pin(async move {
+            let nodes = client::nodes().await?;
+            Ok(nodes.iter().find(|node| Some(node.id) == id).map(|node| node.revision))
+        })
+    };
+    let action = if id.is_some() { common::SAVE } else { common::CREATE };
     view! {
         <form class="form" on:submit=submit novalidate>
             <Fields typed wrong />
-            <Reload failure typed id />
-            <FormSummary errors=wrong failure=failed />
-            <footer class="dialog-foot">
-                <Button text=common::CANCEL on_press=Callback::new(move |()| open.set(false)) testid=testid::CANCEL />
-                <Submit text=if id.is_some() { common::SAVE } else { common::CREATE } busy testid=testid::NODE_SAVE />
-            </footer>
+            <KeepMine sending version=typed.revision fetch=Box::new(stored) />
+            <FormFoot sending open action testid=testid::NODE_SAVE />
         </form>
-    }
-    .into_any()
-}
-
-/// After somebody else's edit: takes its revision, so that saving again overwrites it, or leaves the form.
-#[component]
-fn Reload(failure: RwSignal<Option<ApiError>>, typed: Typed, id: Option<shared::ids::NodeId>) -> AnyView {
-    let live = use_live();
-    let stale = Memo::new(move |_| failure.with(|f| f.as_ref().is_some_and(ApiError::is_stale)));
-    let take = move |()| {
-        live.nodes.refresh();
-        spawn_local(async move {
-            let Ok(nodes) = client::nodes().await else { return };
-            if let Some(node) = nodes.iter().find(|node| Some(node.id) == id) {
-                let _ = typed.revision.try_set(Some(node.revision));
-                let _ = failure.try_set(None);
-            }
-        });
-    };
-    view! {
-        <Show when=move || stale.get()>
-            <Button text=crate::i18n::editor::KEEP_MINE on_press=Callback::new(take) testid=testid::EDITOR_KEEP_MINE />
-        </Show>
     }
     .into_any()
 }

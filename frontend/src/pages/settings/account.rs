@@ -1,10 +1,10 @@
-use crate::api::{ApiError, client, session};
-use crate::i18n::{errors, lang, lang_now, settings as words, t};
+use crate::api::{client, session};
+use crate::i18n::{lang, lang_now, settings as words, t};
+use crate::pages::sending::Sending;
 use crate::reactive::{RwSignal, Signal, phrase};
 use crate::ui::button::Submit;
 use crate::ui::{Checked, FieldErrors, FormSummary, TextField, toast};
 use leptos::prelude::*;
-use leptos::task::spawn_local;
 use serde_json::json;
 use shared::api::{MIN_PASSWORD_CHARS, PasswordChange, Role};
 use shared::field::FieldError;
@@ -16,8 +16,6 @@ pub fn Account() -> AnyView {
     let current = RwSignal::new(String::new());
     let new = RwSignal::new(String::new());
     let repeat = RwSignal::new(String::new());
-    let busy = RwSignal::new(false);
-    let failure = RwSignal::new(None::<ApiError>);
     let wrong = FieldErrors::new(move || {
         let mut errors = Vec::new();
         if new.with(|new| new.chars().count() < MIN_PASSWORD_CHARS) {
@@ -30,35 +28,21 @@ pub fn Account() -> AnyView {
         let json = json!({ "currentPassword": current.get(), "newPassword": new.get() });
         Checked { json, errors }
     });
-    let submit = move |event: leptos::ev::SubmitEvent| {
-        event.prevent_default();
-        if busy.get_untracked() || !wrong.may_send() {
-            return;
-        }
-        let change =
-            PasswordChange { current_password: current.get_untracked(), new_password: new.get_untracked() };
-        busy.set(true);
-        failure.set(None);
-        spawn_local(async move {
-            let answer = client::change_password(&change).await;
-            if busy.try_set(false).is_some() {
-                return;
+    let sending = Sending::new(wrong);
+    let submit = sending.on_submit(move || {
+        let change = PasswordChange { current_password: current.get(), new_password: new.get() };
+        Box::pin(async move {
+            client::change_password(&change).await?;
+            toast::good(words::PASSWORD_CHANGED.say(lang_now()));
+            // Unless the screen is gone.
+            if current.try_set(String::new()).is_none() {
+                new.set(String::new());
+                repeat.set(String::new());
+                wrong.reset();
             }
-            match answer {
-                Ok(()) => {
-                    toast::good(words::PASSWORD_CHANGED.say(lang_now()));
-                    for field in [current, new, repeat] {
-                        field.set(String::new());
-                    }
-                    wrong.reset();
-                }
-                Err(error) => {
-                    wrong.refuse(error.fields());
-                    failure.set(Some(error));
-                }
-            }
-        });
-    };
+            Ok(())
+        })
+    });
     let who = move || {
         session::user().map(|user| {
             let role = t(match user.role {
@@ -70,9 +54,6 @@ pub fn Account() -> AnyView {
     };
     let hint = Signal::derive(|| {
         words::NEW_PASSWORD_HINT.with(lang(), &[("count", &MIN_PASSWORD_CHARS.to_string())])
-    });
-    let failed = Signal::derive(move || {
-        failure.get().filter(|error| error.fields().is_empty()).map(|error| errors::api(&error, lang()))
     });
     let id = |field: &str| testid::with(testid::PASSWORD_FIELD, field);
     view! {
@@ -89,9 +70,9 @@ pub fn Account() -> AnyView {
                 <TextField label=words::REPEAT_PASSWORD value=repeat field="repeat" kind="password"
                     autocomplete="new-password" error=wrong.of("repeat") testid=id("repeat") />
             </div>
-            <FormSummary errors=wrong failure=failed />
+            <FormSummary errors=wrong failure=sending.words() />
             <footer class="dialog-foot">
-                <Submit text=words::CHANGE_PASSWORD busy testid=testid::PASSWORD_SAVE />
+                <Submit text=words::CHANGE_PASSWORD busy=sending.busy testid=testid::PASSWORD_SAVE />
             </footer>
         </form>
     }

@@ -1,8 +1,9 @@
 use crate::api::session::may_write;
-use crate::api::{ApiError, Feed, client};
+use crate::api::{Feed, client};
 use crate::format;
 use crate::i18n::{common, editor, errors, lang, lang_now, settings as words, t};
-use crate::reactive::{Memo, RwSignal, Show, Signal};
+use crate::pages::sending::Sending;
+use crate::reactive::{RwSignal, Show, Signal};
 use crate::ui::button::Submit;
 use crate::ui::field::said;
 use crate::ui::{
@@ -105,43 +106,28 @@ pub fn DecisionSettings(stored: Feed<SettingsAnswer>) -> AnyView {
     // Made once: another operator's save must not overwrite what is typed here. It is noticed when saving.
     let Some(first) = stored.now() else { return ().into_any() };
     let typed = Typed::new(&first);
-    let busy = RwSignal::new(false);
-    let failure = RwSignal::new(None::<ApiError>);
     let wrong = FieldErrors::new(move || typed.checked());
+    let sending = Sending::new(wrong);
     let take = move |answer: &SettingsAnswer| {
-        typed.version.set(answer.version);
-        typed.fill(&answer.settings);
-        wrong.reset();
-        failure.set(None);
-    };
-    let submit = move |event: leptos::ev::SubmitEvent| {
-        event.prevent_default();
-        if busy.get_untracked() || !wrong.may_send() {
-            return;
+        // Unless the screen is gone.
+        if typed.version.try_set(answer.version).is_none() {
+            typed.fill(&answer.settings);
+            wrong.reset();
+            sending.failure.set(None);
         }
-        let Ok(input) = serde_json::from_value::<SettingsInput>(untrack(|| typed.checked()).json) else {
-            return;
-        };
-        busy.set(true);
-        failure.set(None);
-        spawn_local(async move {
-            let answer = client::update_settings(&input).await;
-            if busy.try_set(false).is_some() {
-                return;
-            }
-            match answer {
-                Ok(answer) => {
-                    toast::good(words::SAVED.say(lang_now()));
-                    take(&answer);
-                    stored.refresh();
-                }
-                Err(error) => {
-                    wrong.refuse(error.fields());
-                    failure.set(Some(error));
-                }
-            }
-        });
     };
+    let submit = sending.on_submit(move || {
+        let input = serde_json::from_value::<SettingsInput>(typed.checked().json);
+        Box::pin(async move {
+            // What may be sent can be read.
+            let Ok(input) = input else { return Ok(()) };
+            let answer = client::update_settings(&input).await?;
+            toast::good(words::SAVED.say(lang_now()));
+            take(&answer);
+            stored.refresh();
+            Ok(())
+        })
+    });
     let reload = move |()| {
         spawn_local(async move {
             match client::settings().await {
@@ -150,11 +136,8 @@ pub fn DecisionSettings(stored: Feed<SettingsAnswer>) -> AnyView {
             }
         });
     };
-    let failed = Signal::derive(move || {
-        let failure = failure.get()?;
-        (failure.fields().is_empty() && !failure.is_stale()).then(|| errors::api(&failure, lang()))
-    });
-    let stale = Memo::new(move |_| failure.with(|f| f.as_ref().is_some_and(ApiError::is_stale)));
+    let (stale, said) = (sending.is_stale(), sending.words());
+    let failed = Signal::derive(move || said.get().filter(|_| !stale.get()));
     view! {
         <form class="card settings-form" on:submit=submit novalidate>
             <Measuring typed wrong />
@@ -169,7 +152,7 @@ pub fn DecisionSettings(stored: Feed<SettingsAnswer>) -> AnyView {
             <Show when=may_write>
                 <footer class="dialog-foot">
                     <Button text=words::USE_DEFAULTS on_press=Callback::new(move |()| typed.fill(&Settings::default())) />
-                    <Submit text=common::SAVE busy testid=testid::SETTINGS_SAVE />
+                    <Submit text=common::SAVE busy=sending.busy testid=testid::SETTINGS_SAVE />
                 </footer>
             </Show>
         </form>

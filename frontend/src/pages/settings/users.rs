@@ -1,17 +1,15 @@
 //! Who may log in: created, changed and deleted by administrators.
 
 use crate::api::session::may_write;
-use crate::api::{ApiError, Feed, client, session};
+use crate::api::{Feed, client, session};
 use crate::format;
 use crate::i18n::{common, errors, lang, lang_now, settings as words, t};
 use crate::pages::loaded::loaded;
 use crate::pages::question::closes;
+use crate::pages::sending::{FormFoot, Sending};
 use crate::reactive::{RwSignal, Show, Signal, StoredValue, each, part, phrase};
-use crate::ui::button::Submit;
 use crate::ui::field::Choice;
-use crate::ui::{
-    Button, Checked, Confirm, Dialog, FieldErrors, FormSummary, Look, SelectField, TextField, toast,
-};
+use crate::ui::{Button, Checked, Confirm, Dialog, FieldErrors, Look, SelectField, TextField, toast};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use shared::api::{Role, UserChange, UserInput, UserRecord, password_problem};
@@ -136,8 +134,6 @@ fn UserForm(editing: Editing, asked: Asked, open: RwSignal<bool>) -> AnyView {
     let username = RwSignal::new(String::new());
     let password = RwSignal::new(String::new());
     let role = RwSignal::new(existing.map_or(Role::Viewer, |user| user.role));
-    let busy = RwSignal::new(false);
-    let failure = RwSignal::new(None::<ApiError>);
     let input = move || UserInput { username: username.get(), password: password.get(), role: role.get() };
     let change = move || {
         let new = password.get();
@@ -153,37 +149,21 @@ fn UserForm(editing: Editing, asked: Asked, open: RwSignal<bool>) -> AnyView {
         };
         Checked { json: serde_json::to_value(&input).unwrap_or_default(), errors }
     });
-    let submit = move |event: leptos::ev::SubmitEvent| {
-        event.prevent_default();
-        if busy.get_untracked() || !wrong.may_send() {
-            return;
-        }
-        let (input, change) = untrack(|| (input(), change()));
-        busy.set(true);
-        failure.set(None);
-        spawn_local(async move {
-            let answer = match id {
-                Some(id) => client::update_user(id, &change).await,
-                None => client::create_user(&input).await,
+    let sending = Sending::new(wrong);
+    let submit = sending.on_submit(move || {
+        let (input, change) = (input(), change());
+        Box::pin(async move {
+            match id {
+                Some(id) => client::update_user(id, &change).await?,
+                None => client::create_user(&input).await?,
             };
-            let _ = busy.try_set(false);
-            match answer {
-                Ok(_) => {
-                    asked.users.refresh();
-                    let _ = open.try_set(false);
-                    toast::good(common::SAVED.say(lang_now()));
-                }
-                Err(error) => {
-                    if failure.try_set(Some(error.clone())).is_none() {
-                        wrong.refuse(error.fields());
-                    }
-                }
-            }
-        });
-    };
-    let failed = Signal::derive(move || {
-        failure.get().filter(|error| error.fields().is_empty()).map(|error| errors::api(&error, lang()))
+            asked.users.refresh();
+            let _ = open.try_set(false);
+            toast::good(common::SAVED.say(lang_now()));
+            Ok(())
+        })
     });
+    let action = if id.is_some() { common::SAVE } else { common::CREATE };
     let roles = Signal::derive(move || {
         let choice = |role: Role| Choice::new(role.as_str(), t(role_name(role))());
         vec![choice(Role::Viewer), choice(Role::Admin)]
@@ -205,11 +185,7 @@ fn UserForm(editing: Editing, asked: Asked, open: RwSignal<bool>) -> AnyView {
                 on_choose=Callback::new(choose) choices=roles field="role" testid=field("role") />
             <TextField label=common::PASSWORD value=password field="password" kind="password" hint
                 autocomplete="new-password" error=wrong.of("password") testid=field("password") />
-            <FormSummary errors=wrong failure=failed />
-            <footer class="dialog-foot">
-                <Button text=common::CANCEL on_press=Callback::new(move |()| open.set(false)) testid=testid::CANCEL />
-                <Submit text=if id.is_some() { common::SAVE } else { common::CREATE } busy testid=testid::USER_SAVE />
-            </footer>
+            <FormFoot sending open action testid=testid::USER_SAVE />
         </form>
     }
     .into_any()
