@@ -270,6 +270,10 @@ ids! {
     /// Button of the user form.
     USER_SAVE = "user-save";
 
+    /// List of what needs somebody.
+    ATTENTION = "attention";
+    /// Input.
+    AUDIT_SEARCH = "audit-search";
     /// Row of the audit log, by id.
     AUDIT_ROW = "audit-row:";
 }

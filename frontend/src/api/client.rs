@@ -217,8 +217,9 @@ pub async fn update_settings(input: &SettingsInput) -> Answer<SettingsAnswer> {
     call_with(Method::Put, "/settings", input).await
 }
 
-/// Who changed what, newest first, older than `before`.
-pub async fn audit_log(limit: u32, before: Option<i64>) -> Answer<Vec<AuditEntry>> {
+/// Who changed what, newest first, older than `before`; all of it, or what has `search` in the user's or the object's name.
+pub async fn audit_log(limit: u32, before: Option<i64>, search: &str) -> Answer<Vec<AuditEntry>> {
     let before = before.map(|id| format!("&before={id}")).unwrap_or_default();
-    call(Method::Get, &format!("/audit-log?limit={limit}{before}")).await
+    let search = String::from(js_sys::encode_uri_component(search));
+    call(Method::Get, &format!("/audit-log?limit={limit}{before}&search={search}")).await
 }

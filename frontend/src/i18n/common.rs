@@ -84,15 +84,14 @@ texts! {
     ATTENTION_DEPLOY_FAILED = "隧道 {tunnel} 在 {node} 上部署失败：{reason}", "Tunnel {tunnel} could not be deployed on {node}: {reason}";
     ATTENTION_FORWARD_FAILED = "转发 {forward} 在 {node} 上部署失败：{reason}", "Forward {forward} could not be deployed on {node}: {reason}";
     ATTENTION_ALL_FAILED = "隧道 {tunnel}：所有出口都探测失败", "Tunnel {tunnel}: every exit failed its probes";
+    ATTENTION_NODE_NEW = "节点 {name} 从未连接：请在服务器上安装代理程序", "Node {name} has never connected: install its agent";
+    ATTENTION_NODE_OLD = "节点 {name} 的代理程序版本较旧（{version}，面板为 {panel}），请升级", "The agent of node {name} is older ({version}) than the panel ({panel}): upgrade it";
+    ATTENTION_WAITING = "隧道 {tunnel} 还没有选出出口：等待探测", "Tunnel {tunnel} has no exit chosen yet: waiting for probes";
+    ATTENTION_PAUSED = "探测已暂停，{count} 条最优隧道保持当前出口", "Probing is paused: tunnels with the strategy Best that keep their exit: {count}";
+    ATTENTION_DISABLED = "已停用的隧道：{count} 条", "Tunnels that are disabled: {count}";
+    ATTENTION_FORWARDS_PAUSED = "已暂停的转发：{count} 个", "Forwards that are paused: {count}";
+    AND_MORE = "另有 {count} 条", "and {count} more";
     SINCE = "自 {time}", "since {time}";
-
-    AUDIT_TITLE = "操作日志", "Audit log";
-    AUDIT_EMPTY = "还没有记录。", "Nothing has been recorded yet.";
-    AUDIT_WHEN = "时间", "When";
-    AUDIT_WHO = "用户", "Who";
-    AUDIT_WHAT = "操作", "What";
-    AUDIT_OBJECT = "对象", "Object";
-    AUDIT_DETAIL = "详情", "Detail";
 
     DIAGNOSE_TITLE = "诊断：{name}", "Diagnosis: {name}";
     DIAGNOSE_RUNNING = "已完成 {done} / {total}", "{done} of {total} done";

@@ -1,5 +1,6 @@
 //! Words in Chinese and English. Both are given in one place per text, so that neither can be forgotten.
 
+pub mod audit;
 pub mod common;
 pub mod editor;
 pub mod errors;
@@ -62,6 +63,7 @@ mod tests {
     #[test]
     fn every_text_says_the_same_in_both_languages() {
         let all = [
+            audit::ALL,
             common::ALL,
             editor::ALL,
             errors::ALL,

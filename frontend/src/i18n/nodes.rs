@@ -23,6 +23,7 @@ texts! {
     UDP_LISTEN = "UDP 监听地址", "UDP listen address";
     ADVANCED = "高级选项", "Advanced";
     VERSION_UNKNOWN = "尚未连接", "never connected";
+    VERSION_OLD = "版本较旧", "older than the panel";
     LAST_SEEN = "最近在线", "Last seen";
     CREATED = "节点已创建：{name}", "Node created: {name}";
     INSTALL = "安装", "Install";

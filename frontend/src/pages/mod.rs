@@ -1,5 +1,6 @@
 //! The screens.
 
+pub mod attention;
 pub mod audit;
 pub mod diagnose;
 pub mod editor;

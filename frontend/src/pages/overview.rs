@@ -1,7 +1,8 @@
 //! The start page: how things are, and what needs somebody.
 
+use super::attention;
 use super::names::{Names, use_names};
-use crate::api::live::{Live, use_live};
+use crate::api::live::use_live;
 use crate::format;
 use crate::i18n::{common, lang, t, tunnels};
 use crate::pages::loaded::Loaded;
@@ -13,6 +14,7 @@ use crate::ui::{Heading, Icon, LinkButton, Look, dot, icon};
 use leptos::prelude::*;
 use shared::api::{BestExitOwner, DecisionState, DeploymentStatus, Tunnel, WallMs};
 use shared::ids::TunnelId;
+use shared::testid;
 use std::sync::Arc;
 
 /// Lines shown of each list.
@@ -145,53 +147,30 @@ fn Start() -> AnyView {
     .into_any()
 }
 
-/// What needs somebody, worst first: where it is, and what is said about it.
-fn attention(live: Live, names: Names) -> Vec<(String, String)> {
-    let lang = lang();
-    let mut lines = Vec::new();
-    let tunnels = live.tunnels.get().unwrap_or_default();
-    for tunnel in tunnels.iter().filter(|tunnel| tunnel.enabled) {
-        let owners = tunnel.best_exit.iter().flat_map(|best| &best.owners);
-        if owners.clone().any(|owner| owner.reason == "all_exits_failed") {
-            let text = common::ATTENTION_ALL_FAILED.with(lang, &[("tunnel", &tunnel.name)]);
-            lines.push((format!("/tunnels/{}/monitor", tunnel.id), text));
-        }
-        for node in tunnel.deployment.iter().filter(|node| node.status == DeploymentStatus::Failed) {
-            let (name, reason) = (names.of(node.node_id), node.reason.clone().unwrap_or_default());
-            let values = [("tunnel", tunnel.name.as_str()), ("node", &name), ("reason", &reason)];
-            lines.push(("/tunnels".to_owned(), common::ATTENTION_DEPLOY_FAILED.with(lang, &values)));
-        }
-    }
-    for forward in live.forwards.get().unwrap_or_default().iter().filter(|forward| forward.enabled) {
-        for node in forward.deployment.iter().filter(|node| node.status == DeploymentStatus::Failed) {
-            let (name, reason) = (names.of(node.node_id), node.reason.clone().unwrap_or_default());
-            let values = [("forward", forward.name.as_str()), ("node", &name), ("reason", &reason)];
-            lines.push(("/forwards".to_owned(), common::ATTENTION_FORWARD_FAILED.with(lang, &values)));
-        }
-    }
-    for node in live.nodes.get().unwrap_or_default().iter().filter(|node| !node.online) {
-        let text = common::ATTENTION_NODE_OFFLINE.with(lang, &[("name", &node.name)]);
-        lines.push(("/nodes".to_owned(), text));
-    }
-    lines
-}
-
 #[component]
 fn Attention(names: Names) -> AnyView {
     let live = use_live();
-    let lines = Memo::new(move |_| attention(live, names));
+    let lines = Memo::new(move |_| attention::lines(live, names, lang()));
     let list = move || {
         let lines = lines.get();
         if lines.is_empty() {
             return view! { <p class="all-well">{icon(Icon::Check)} " " {t(common::OVERVIEW_ALL_WELL)}</p> }
                 .into_any();
         }
+        let more = lines.len().saturating_sub(LINES);
+        let more = (more > 0).then(|| {
+            let text = common::AND_MORE.with(lang(), &[("count", &more.to_string())]);
+            view! { <p class="muted">{text}</p> }
+        });
         let lines = lines
             .into_iter()
             .take(LINES)
-            .map(|(href, text)| view! { <li>{icon(Icon::Warning)} <A href=href>{text}</A></li> })
+            .map(|line| {
+                let class = if line.is_bad { "bad" } else { "note" };
+                view! { <li class=class>{icon(Icon::Warning)} <A href=line.href>{line.text}</A></li> }
+            })
             .collect_view();
-        view! { <ul class="attention">{lines}</ul> }.into_any()
+        view! { <ul class="attention" data-testid=testid::ATTENTION>{lines}</ul> {more} }.into_any()
     };
     part(list)
 }

@@ -82,6 +82,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
 }
 
 impl Query {
+    /// A text; `None` when it is absent or empty.
+    pub(crate) fn text(&mut self, name: &str) -> Option<String> {
+        self.values.remove(name).filter(|text| !text.is_empty())
+    }
+
     /// A whole number within `range`; `None` when it is absent.
     pub(crate) fn integer<T>(&mut self, name: &str, range: std::ops::RangeInclusive<T>) -> Option<T>
     where

@@ -27,9 +27,11 @@ pub(crate) async fn update_settings(
     settings::update(&state, &current.user, input).await.map(axum::Json)
 }
 
-/// Who changed what, newest first. `before` is the id of the last entry already known.
+/// Who changed what, newest first. `before` is the id of the last entry already known; `search` leaves what has this text
+/// in the name of the user or of the object.
 #[utoipa::path(get, path = "/audit-log", tag = "settings",
-    params(("limit" = Option<u32>, Query, minimum = 1, maximum = 1000), ("before" = Option<i64>, Query)),
+    params(("limit" = Option<u32>, Query, minimum = 1, maximum = 1000), ("before" = Option<i64>, Query),
+        ("search" = Option<String>, Query)),
     responses((status = 200, body = Vec<AuditEntry>)))]
 pub(crate) async fn audit_log(
     State(state): State<AppState>,
@@ -37,6 +39,7 @@ pub(crate) async fn audit_log(
 ) -> Result<axum::Json<Vec<AuditEntry>>, AppError> {
     let limit = query.integer("limit", 1..=1000).unwrap_or(100);
     let before = query.integer("before", i64::MIN..=i64::MAX);
+    let search = query.text("search");
     query.finish()?;
-    audit::list(&state, limit, before).await.map(axum::Json)
+    audit::list(&state, limit, before, search.as_deref()).await.map(axum::Json)
 }

@@ -34,8 +34,14 @@ impl Tx {
         Ok(())
     }
 
-    /// Changes, newest first, older than the one with the id `before`.
-    pub async fn audit_log(&mut self, limit: u32, before: Option<i64>) -> Result<Vec<AuditEntry>> {
+    /// Changes, newest first, older than the one with the id `before`; with `search` those that have it in the name of the
+    /// user or of the object, in any case of ASCII letters.
+    pub async fn audit_log(
+        &mut self,
+        limit: u32,
+        before: Option<i64>,
+        search: Option<&str>,
+    ) -> Result<Vec<AuditEntry>> {
         #[derive(sqlx::FromRow)]
         struct Row {
             id: i64,
@@ -45,12 +51,17 @@ impl Tx {
             object: String,
             detail: String,
         }
-        let rows: Vec<Row> =
-            sqlx::query_as("SELECT * FROM audit_log WHERE id < $1 ORDER BY id DESC LIMIT $2")
-                .bind(before.unwrap_or(i64::MAX))
-                .bind(i64::from(limit))
-                .fetch_all(&mut *self.0)
-                .await?;
+        // Not LIKE: a % or _ that is searched for means itself.
+        let rows: Vec<Row> = sqlx::query_as(
+            "SELECT * FROM audit_log WHERE id < $1
+             AND ($3 IS NULL OR instr(lower(username), lower($3)) > 0 OR instr(lower(object), lower($3)) > 0)
+             ORDER BY id DESC LIMIT $2",
+        )
+        .bind(before.unwrap_or(i64::MAX))
+        .bind(i64::from(limit))
+        .bind(search)
+        .fetch_all(&mut *self.0)
+        .await?;
         let entry = |row: Row| AuditEntry {
             id: row.id,
             at: row.at,

@@ -55,6 +55,32 @@ async fn the_log_is_read_in_parts() {
 }
 
 #[tokio::test]
+async fn the_log_is_searched_by_user_and_object() {
+    let panel = Panel::new().await;
+    for name in ["HK-1", "hk-2", "tokyo_1", "tokyo%1"] {
+        panel.node(name).await;
+    }
+    let user = json!({ "username": "hkeeper", "password": "a long password", "role": "viewer" });
+    panel.post("/users", &user).await.expect(201);
+    let objects = async |query: &str| -> Vec<String> {
+        let log = panel.get(&format!("/audit-log?{query}")).await.expect(200);
+        log.as_array().unwrap().iter().map(|e| e["object"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(objects("search=hk").await, ["hkeeper (3)", "hk-2 (2)", "HK-1 (1)"]);
+    assert_eq!(objects("search=HK-1").await, ["HK-1 (1)"]);
+    // What stands for any text elsewhere stands for itself here.
+    assert_eq!(objects("search=tokyo_").await, ["tokyo_1 (3)"]);
+    assert_eq!(objects("search=%25").await, ["tokyo%1 (4)"]);
+    assert_eq!(objects("search=ADMIN").await.len(), 5);
+    assert_eq!(objects("search=").await.len(), 5);
+    assert_eq!(objects("search=nobody").await, [""; 0]);
+    // Its parts fit together too.
+    assert_eq!(objects("search=hk&limit=1").await, ["hkeeper (3)"]);
+    let log = panel.get("/audit-log?search=hk&limit=1").await.expect(200);
+    assert_eq!(objects(&format!("search=hk&before={}", log[0]["id"])).await, ["hk-2 (2)", "HK-1 (1)"]);
+}
+
+#[tokio::test]
 async fn with_the_database_locked_writes_say_so_and_reads_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}", folder.path().join("panel.db").display());

@@ -5,13 +5,14 @@ use crate::api::live::use_live;
 use crate::api::session::may_write;
 use crate::format;
 use crate::i18n::{common, lang, nodes as words, t};
+use crate::pages::attention::is_outdated;
 use crate::pages::loaded::loaded;
 use crate::reactive::{Memo, RwSignal, Show, Signal, StoredValue, each, phrase};
 use crate::ui::chip::OnlineMark;
 use crate::ui::field::said;
 use crate::ui::growing::growing;
 use crate::ui::search::{SearchBox, matches};
-use crate::ui::{Button, Empty, Heading, Icon, Look};
+use crate::ui::{Button, Chip, Empty, Heading, Icon, Look, Tone};
 use leptos::prelude::*;
 use shared::api::Node;
 use shared::testid;
@@ -135,6 +136,7 @@ fn NodeRow(node: Arc<Node>, asked: Asked) -> AnyView {
             format!("v{}", version.trim_start_matches('v'))
         }
     };
+    let old = is_outdated(&node).then(|| view! { <Chip text=said(words::VERSION_OLD) tone=Tone::Waiting /> });
     let (name, server_ip, port_range) = (node.name.clone(), node.server_ip.clone(), node.port_range.clone());
     view! {
         <li class="row" data-testid=testid::with(testid::NODE_ROW, id)>
@@ -147,7 +149,7 @@ fn NodeRow(node: Arc<Node>, asked: Asked) -> AnyView {
                 <span class="muted small">{phrase(last_seen)}</span>
             </div>
             <div class="node-version">
-                <span class="number">{phrase(version)}</span>
+                <span class="number">{phrase(version)} " " {old}</span>
                 <span class="muted small">{port_range}</span>
             </div>
             <div class="row-actions">
