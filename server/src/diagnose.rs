@@ -42,6 +42,19 @@ struct Outcome {
     latency_ms: Option<f64>,
     loss: Option<f64>,
     message: String,
+    code: Option<&'static str>,
+}
+
+/// Why a node could not try, and its code.
+type Obstacle = (String, Option<&'static str>);
+
+fn obstacle(error: &CallError) -> Obstacle {
+    let code = match error {
+        CallError::Offline => Some("node_offline"),
+        CallError::Timeout(_) => Some("node_timeout"),
+        CallError::Refused(_) | CallError::Overloaded => None,
+    };
+    (error.to_string(), code)
 }
 
 /// Tries a tunnel.
@@ -91,9 +104,10 @@ fn run(agents: Agents, settings: Settings, trials: Vec<Trial>) -> impl Stream<It
         })
         .buffer_unordered(AT_ONCE)
         .map(move |(index, outcome)| {
-            let Outcome { success, latency_ms, loss, message } = outcome;
+            let Outcome { success, latency_ms, loss, message, code } = outcome;
             counted.fetch_add(usize::from(success), Ordering::Relaxed);
-            DiagnoseLine::Item { index, success, latency_ms, loss, message }
+            let code = code.map(str::to_owned);
+            DiagnoseLine::Item { index, success, latency_ms, loss, message, code }
         });
     let done = stream::once(async move {
         let succeeded = succeeded.load(Ordering::Relaxed);
@@ -104,7 +118,11 @@ fn run(agents: Agents, settings: Settings, trials: Vec<Trial>) -> impl Stream<It
 
 impl Outcome {
     fn failed(message: impl Into<String>) -> Self {
-        Self { success: false, latency_ms: None, loss: None, message: message.into() }
+        Self { success: false, latency_ms: None, loss: None, message: message.into(), code: None }
+    }
+
+    fn coded(self, code: impl Into<Option<&'static str>>) -> Self {
+        Self { code: code.into(), ..self }
     }
 }
 
@@ -114,27 +132,37 @@ async fn attempt(agents: &Agents, settings: &Settings, trial: &Trial) -> Outcome
         Ok(Attempt::Pings(to)) => pings(agents, settings, trial.from, to).await,
         Ok(Attempt::Connection(connection)) => connection_through(agents, trial.from, connection).await,
     };
-    outcome.unwrap_or_else(|reason| Outcome::failed(format!("{}: {reason}", trial.item.from)))
+    outcome.unwrap_or_else(|(reason, code)| {
+        Outcome::failed(format!("{}: {reason}", trial.item.from)).coded(code)
+    })
 }
 
 /// The error says why the node could not try.
-async fn pings(agents: &Agents, settings: &Settings, from: NodeId, to: &HostPort) -> Result<Outcome, String> {
+async fn pings(
+    agents: &Agents,
+    settings: &Settings,
+    from: NodeId,
+    to: &HostPort,
+) -> Result<Outcome, Obstacle> {
     let command = ping_command(to, settings.ping_count, settings.ping_timeout_ms);
     let deadline = Duration::from_millis(settings.answer_deadline_ms());
-    let data = agents.call(from, &command, deadline).await.map_err(|error| error.to_string())?;
-    let result: TcpPingResult = serde_json::from_value(data).map_err(|_| "the answer cannot be read")?;
+    let data = agents.call(from, &command, deadline).await.map_err(|error| obstacle(&error))?;
+    let result: TcpPingResult = serde_json::from_value(data).map_err(|_| unreadable())?;
     Ok(match Leg::from_average(result.success, result.average_time, result.packet_loss) {
         Leg::Measured { latency_ms, loss } => Outcome {
             success: true,
             latency_ms: Some(latency_ms),
             loss: Some(loss),
             message: format!("{to} answers"),
+            code: None,
         },
-        Leg::Failed { reason } => Outcome::failed(match (result.error_message, reason) {
-            (Some(message), _) => format!("{to}: {message}"),
-            (None, LegFailure::AllLost) => format!("{to} does not answer"),
-            (None, _) => format!("{to} cannot be reached"),
-        }),
+        Leg::Failed { reason } => match (result.error_message, reason) {
+            (Some(message), _) => Outcome::failed(format!("{to}: {message}")),
+            (None, LegFailure::AllLost) => {
+                Outcome::failed(format!("{to} does not answer")).coded("no_answer")
+            }
+            (None, _) => Outcome::failed(format!("{to} cannot be reached")).coded("unreachable"),
+        },
         Leg::Unmeasured { reason } => Outcome::failed(reason),
     })
 }
@@ -144,35 +172,40 @@ async fn connection_through(
     agents: &Agents,
     from: NodeId,
     connection: &ConnectThrough,
-) -> Result<Outcome, String> {
+) -> Result<Outcome, Obstacle> {
+    let is = |reason: &str, code| Err((format!("its agent {reason}"), Some(code)));
     match agents.kind(from) {
         Some(Kind::Ours { connect_through: true, .. }) => {}
         Some(Kind::Ours { .. }) => {
-            return Err("its agent is too old to open test connections: upgrade it".to_owned());
+            return is("is too old to open test connections: upgrade it", "agent_old");
         }
         Some(Kind::Peer) => {
-            return Err("its agent opens no test connections, which only ExitPilot's agent does".to_owned());
+            return is("opens no test connections, which only ExitPilot's agent does", "agent_foreign");
         }
         None if agents.is_online(from) => {
-            return Err("its agent has just connected and is not known yet: try again".to_owned());
+            return is("has just connected and is not known yet: try again", "agent_new");
         }
-        None => return Err(CallError::Offline.to_string()),
+        None => return Err(obstacle(&CallError::Offline)),
     }
     let deadline = Duration::from_millis(connection.timeout_ms) + ON_THE_WAY;
     match agents.call(from, &Command::ConnectThrough(connection.clone()), deadline).await {
         Ok(data) => {
-            let result: ConnectThroughResult =
-                serde_json::from_value(data).map_err(|_| "the answer cannot be read")?;
+            let result: ConnectThroughResult = serde_json::from_value(data).map_err(|_| unreadable())?;
             Ok(Outcome {
                 success: true,
                 latency_ms: Some(result.ms),
                 loss: None,
                 message: format!("{} was reached", connection.target),
+                code: None,
             })
         }
         Err(CallError::Refused(reason)) => Ok(Outcome::failed(reason)),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(obstacle(&error)),
     }
+}
+
+fn unreadable() -> Obstacle {
+    ("the answer cannot be read".to_owned(), None)
 }
 
 fn tunnel_trials(intent: &Intent, id: TunnelId, target: &HostPort) -> Vec<Trial> {

@@ -104,6 +104,13 @@ texts! {
     DIAGNOSE_WAITING = "等待", "Waiting";
     DIAGNOSE_OK = "成功", "OK";
     DIAGNOSE_FAILED = "失败", "Failed";
+    DIAGNOSE_NO_ANSWER = "没有响应", "It does not answer";
+    DIAGNOSE_UNREACHABLE = "无法连接", "It cannot be reached";
+    DIAGNOSE_NODE_OFFLINE = "发起测试的节点离线", "The node that tries is offline";
+    DIAGNOSE_NODE_TIMEOUT = "发起测试的节点没有及时回应", "The node that tries did not answer in time";
+    DIAGNOSE_AGENT_OLD = "代理程序版本过旧，无法建立测试连接，请升级", "Its agent is too old to open test connections: upgrade it";
+    DIAGNOSE_AGENT_FOREIGN = "只有 ExitPilot 的代理程序能建立测试连接", "Only ExitPilot's agent opens test connections";
+    DIAGNOSE_AGENT_NEW = "代理程序刚刚连接，请稍后再试", "Its agent has just connected: try again";
     DIAGNOSE_AGAIN = "再次诊断", "Run again";
     LOSS_OF = "丢包 {loss}", "loss {loss}";
 }

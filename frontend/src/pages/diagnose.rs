@@ -35,7 +35,10 @@ struct Outcome {
     success: bool,
     latency_ms: Option<f64>,
     loss: Option<f64>,
+    /// Why it failed, in the panel's words.
     message: String,
+    /// The same as a code.
+    code: Option<String>,
 }
 
 #[derive(Clone, Default, PartialEq)]
@@ -51,9 +54,9 @@ impl Progress {
             DiagnoseLine::Start { items } => {
                 self.items = items.into_iter().map(|item| (item, None)).collect()
             }
-            DiagnoseLine::Item { index, success, latency_ms, loss, message } => {
+            DiagnoseLine::Item { index, success, latency_ms, loss, message, code } => {
                 if let Some((_, outcome)) = self.items.get_mut(index) {
-                    *outcome = Some(Outcome { success, latency_ms, loss, message });
+                    *outcome = Some(Outcome { success, latency_ms, loss, message, code });
                 }
             }
             DiagnoseLine::Done { succeeded, failed } => self.done = Some((succeeded, failed)),
@@ -132,6 +135,20 @@ fn status_line(progress: &Progress) -> String {
     common::DIAGNOSE_RUNNING.with(lang, &[("done", &done), ("total", &progress.items.len().to_string())])
 }
 
+/// Words for a kind of failure.
+fn failure(code: &str) -> Option<Text> {
+    Some(match code {
+        "no_answer" => common::DIAGNOSE_NO_ANSWER,
+        "unreachable" => common::DIAGNOSE_UNREACHABLE,
+        "node_offline" => common::DIAGNOSE_NODE_OFFLINE,
+        "node_timeout" => common::DIAGNOSE_NODE_TIMEOUT,
+        "agent_old" => common::DIAGNOSE_AGENT_OLD,
+        "agent_foreign" => common::DIAGNOSE_AGENT_FOREIGN,
+        "agent_new" => common::DIAGNOSE_AGENT_NEW,
+        _ => return None,
+    })
+}
+
 fn item_view((index, (item, outcome)): (usize, &(DiagnoseItem, Option<Outcome>))) -> AnyView {
     let kind: Option<Text> = match item.kind.as_str() {
         "link" => Some(common::DIAGNOSE_LINK),
@@ -149,7 +166,11 @@ fn item_view((index, (item, outcome)): (usize, &(DiagnoseItem, Option<Outcome>))
         let loss = loss.map(|loss| common::LOSS_OF.with(lang(), &[("loss", &format::percent(loss))]));
         [outcome.latency_ms.map(format::ms), loss].into_iter().flatten().collect::<Vec<_>>().join(" · ")
     });
-    let message = outcome.as_ref().map(|outcome| outcome.message.clone());
+    // What was seen is in the line above; what went wrong needs words.
+    let message = outcome.as_ref().filter(|outcome| !outcome.success).map(|outcome| {
+        let code = outcome.code.as_deref();
+        code.and_then(failure).map_or_else(|| outcome.message.clone(), |text| text.say(lang()).to_owned())
+    });
     view! {
         <li data-testid=testid::with(testid::DIAGNOSE_ITEM, index) data-state=state>
             <span class=format!("state-word {tone}")>{t(word)}</span>

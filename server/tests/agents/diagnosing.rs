@@ -47,6 +47,11 @@ async fn every_pair_and_every_exit_is_tried() {
     assert_eq!(results[3].1, Some(12.5));
     assert!(results[1].2.contains("all attempts failed"), "{}", results[1].2);
     assert!(results[5].2.contains("exit-c") && results[5].2.contains("offline"), "{}", results[5].2);
+    let codes = lines.iter().filter_map(|line| match line {
+        DiagnoseLine::Item { index, code: Some(code), .. } => Some((*index, code.as_str())),
+        _ => None,
+    });
+    assert_eq!(codes.collect::<Vec<_>>(), [(5, "node_offline")], "what the page can say in its own words");
     assert_eq!(results[6].1, Some(20.0), "by way of the first exit");
     assert!(results[7].2.contains("no node could be used"), "{}", results[7].2);
     assert_eq!(lines.last(), Some(&DiagnoseLine::Done { succeeded: 6, failed: 3 }));
@@ -72,7 +77,10 @@ async fn an_agent_that_opens_no_test_connections_is_not_asked_to() {
     let said: Vec<&str> = lines
         .iter()
         .filter_map(|line| match line {
-            DiagnoseLine::Item { index: 6.., success: false, message, .. } => Some(message.as_str()),
+            DiagnoseLine::Item { index: 6.., success: false, message, code, .. } => {
+                assert_eq!(code.as_deref(), Some("agent_foreign"));
+                Some(message.as_str())
+            }
             _ => None,
         })
         .collect();

@@ -325,6 +325,10 @@ pub enum DiagnoseLine {
         loss: Option<f64>,
         /// What went wrong, or what was seen.
         message: String,
+        /// What kind of failure it was, for a text in another language: `no_answer`, `unreachable`, `node_offline`,
+        /// `node_timeout`, `agent_old`, `agent_foreign`, `agent_new`; absent for what only the message tells.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<String>,
     },
     /// Last line.
     Done {
