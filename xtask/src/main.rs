@@ -42,6 +42,8 @@ enum Command {
     Bench(commands::bench::Arguments),
     /// Feed the decoders with what reaches more and more of them; without a name all of them
     Fuzz(commands::fuzz::Arguments),
+    /// Take the pictures of docs/screens.md anew
+    Screenshots,
     /// Everything a change has to pass: format, tidy, page, clippy, tests, build
     Ci,
     /// Check the rules of the layout that no compiler knows
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::Build => commands::build::run(&project),
         Command::Bench(arguments) => commands::bench::run(&project, &arguments),
         Command::Fuzz(arguments) => commands::fuzz::run(&project, &arguments),
+        Command::Screenshots => commands::screenshots::run(&project),
         Command::Ci => commands::ci::run(&project),
         Command::Tidy => commands::tidy::run(&project),
         Command::Packages => commands::build::packages(&project),

@@ -5,6 +5,7 @@ pub(crate) mod build;
 pub(crate) mod ci;
 pub(crate) mod demo;
 pub(crate) mod fuzz;
+pub(crate) mod screenshots;
 pub(crate) mod setup;
 pub(crate) mod suites;
 pub(crate) mod test;
