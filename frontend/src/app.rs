@@ -26,7 +26,7 @@ pub fn App() -> impl IntoView {
     let live = Live::unopened();
     provide_context(live);
     live.follow_visibility();
-    names::provide(live);
+    names::provide(live.nodes);
     Effect::run(|| browser::set_root_attribute("lang", Some(lang().tag())));
     Effect::run(move || match session::current() {
         Session::Active(_) => live.connect(),

@@ -89,10 +89,16 @@ fn copy_by_selection(text: &str) -> Option<bool> {
     copied
 }
 
-/// Moves the focus to the first element that matches, if there is one.
-pub fn focus(selector: &str) {
-    let found =
-        web_sys::window().and_then(|w| w.document()).and_then(|d| d.query_selector(selector).ok().flatten());
+/// Moves the focus to the first element that matches, in an element or in the whole document, if there is one.
+pub fn focus(within: Option<&web_sys::Element>, selector: &str) {
+    let found = match within {
+        Some(element) => element.query_selector(selector),
+        None => match web_sys::window().and_then(|w| w.document()) {
+            Some(document) => document.query_selector(selector),
+            None => return,
+        },
+    };
+    let found = found.ok().flatten();
     if let Some(element) = found.and_then(|element| element.dyn_into::<web_sys::HtmlElement>().ok()) {
         let _ = element.focus();
     }

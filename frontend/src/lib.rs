@@ -4,6 +4,7 @@
 //! - [`ui`]: elements that know neither the panel nor the screens
 //! - [`api`]: the panel's endpoints, the session, and data that keeps itself fresh
 //! - [`i18n`]: every word, in Chinese and English
+//! - [`module`]: screens whose code is loaded when they are first opened
 
 pub mod api;
 pub mod app;
@@ -11,6 +12,7 @@ pub mod browser;
 pub mod clock;
 pub mod format;
 pub mod i18n;
+pub mod module;
 pub mod pages;
 pub mod reactive;
 pub mod router;

@@ -48,6 +48,10 @@ ids! {
     TOAST = "toast";
     /// A failed fetch in place of the data.
     LOAD_ERROR = "load-error";
+    /// Alert: the code of a screen is not to be had.
+    SCREEN_GONE = "screen-gone";
+    /// Button in it.
+    SCREEN_RELOAD = "screen-reload";
     /// A list without entries.
     EMPTY = "empty";
     /// Button of a question that does what was asked.
@@ -159,7 +163,7 @@ ids! {
     EDITOR_BEST_HINT = "editor-best-hint";
     /// Button.
     EDITOR_SAVE = "editor-save";
-    /// Link back to the list.
+    /// Button back to the list.
     EDITOR_CANCEL = "editor-cancel";
     /// Banner: somebody else changed the tunnel.
     EDITOR_STALE = "editor-stale";

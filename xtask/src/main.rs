@@ -3,11 +3,13 @@
 //! Nothing here knows the product's code; it knows how to build, check and run it.
 
 mod bench;
+mod bundle;
 mod cache;
 mod clock;
 mod commands;
 mod fuzz;
 mod lockfile;
+mod modules;
 mod outcome;
 mod packages;
 mod page;

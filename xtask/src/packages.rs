@@ -3,15 +3,12 @@
 use crate::cache::{Cache, FileLock};
 use crate::project::Project;
 use crate::setup::{self, Part};
-use crate::{clock, run, site, stamp};
+use crate::{bundle, clock, run, site, stamp};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const TARGET: &str = "wasm32-unknown-unknown";
-/// The page's: smallest code.
-const PROFILE: &str = "wasm-release";
 /// What the package's JavaScript calls the module and the code that wasm-bindgen makes for it.
 const NAME: &str = "exitpilot_shared";
 /// What of the package is written by hand.
@@ -54,18 +51,7 @@ pub(crate) fn build(project: &Project) -> Result<()> {
     for license in LICENSES {
         fs::copy(project.root().join(license), fresh.join(license))?;
     }
-    let mut bindgen = run::command(setup::wasm_bindgen_dir(project, &cache)?.join("wasm-bindgen"));
-    bindgen.args(["--target", "web", "--no-typescript", "--out-name", NAME, "--out-dir"]);
-    run::captured(bindgen.arg(&fresh).arg(module))?;
-    if let Some(dir) = optimiser {
-        let module = fresh.join(format!("{NAME}_bg.wasm"));
-        let mut optimise = run::command(dir.join("wasm-opt"));
-        // As for the page: what Rust's code uses, and no more.
-        optimise.args(["-Oz", "--enable-bulk-memory", "--enable-nontrapping-float-to-int"]);
-        optimise.args(["--enable-sign-ext", "--enable-mutable-globals", "--enable-reference-types"]);
-        optimise.args(["--enable-multivalue", "-o"]).arg(&module).arg(&module);
-        run::captured(&mut optimise)?;
-    }
+    bundle::pack(project, &cache, &module, NAME, &fresh)?;
     check(&fresh)?;
     let _ = fs::remove_dir_all(&done);
     fs::rename(&fresh, &done).with_context(|| format!("cannot write {}", done.display()))?;
@@ -89,14 +75,8 @@ fn inputs(project: &Project, optimised: bool, toolchain: Option<&str>) -> Result
 /// The crate as one module. `cargo rustc` makes it without telling every other build of the crate to make one, too.
 fn compile(project: &Project, cache: &Cache) -> Result<PathBuf> {
     let mut cargo = project.cargo(["rustc", "-p", "shared", "--lib", "--features", "wasm"]);
-    cargo.args(["--crate-type", "cdylib", "--profile", PROFILE, "--target", TARGET]);
-    if let Some(name) = setup::wasm_toolchain(cache) {
-        cargo.env("RUSTUP_TOOLCHAIN", name).env_remove("LD_LIBRARY_PATH");
-    }
-    run::shown(&mut cargo)?;
-    let module = project.cargo_target().join(TARGET).join(PROFILE).join("shared.wasm");
-    ensure!(module.is_file(), "cargo built no {}", module.display());
-    Ok(module)
+    cargo.args(["--crate-type", "cdylib"]);
+    bundle::compile(&mut cargo, cache, project.cargo_target(), "shared")
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {

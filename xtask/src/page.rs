@@ -1,19 +1,17 @@
-//! Builds the page: Trunk, then the compressed forms, then a look at its weight.
+//! Builds the page: Trunk, then the screens that are loaded later, the compressed forms, and a look at its weight.
 
 use crate::cache::{Cache, FileLock, path_with};
 use crate::clock;
 use crate::project::Project;
 use crate::setup::{self, Part};
-use crate::{run, site, stamp};
+use crate::{modules, run, site, stamp};
 use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a first visit should load, in bytes as brotli: a first view within a second or two on a slow line. A build above it
-/// says so.
-const GOAL: u64 = 350_000;
-/// A build above it fails: the page stays near its goal while it is above it.
-const LIMIT: u64 = 380_000;
+/// What a first visit may load, in bytes as brotli: a first view within a second or two on a slow line. Screens that are
+/// loaded when they are first opened are not among it.
+const LIMIT: u64 = 350_000;
 
 /// What the page is made of.
 const INPUTS: [&str; 6] =
@@ -53,9 +51,7 @@ pub(crate) fn build(project: &Project) -> Result<()> {
         trunk.arg(&page.0);
     }
     trunk.env("PATH", path_with(&path)?).env("TRUNK_OFFLINE", "true");
-    // A folder of its own: the page's profile and flags share nothing with the other builds, and cargo would make the
-    // one wait for the other.
-    trunk.env("CARGO_TARGET_DIR", project.cargo_target().join("trunk"));
+    trunk.env("CARGO_TARGET_DIR", modules::target_dir(project));
     // Trunk takes only `true` and `false` for it and stops at the usual `NO_COLOR=1`.
     trunk.env_remove("NO_COLOR");
     if let Some(name) = setup::wasm_toolchain(&cache) {
@@ -63,6 +59,7 @@ pub(crate) fn build(project: &Project) -> Result<()> {
     }
     run::shown(&mut trunk)?;
     drop(unoptimised);
+    modules::build(project, &cache, &site)?;
     site::precompress(&site)?;
     weigh(&site)?;
     fs::write(&stamp_file, stamp)?;
@@ -73,6 +70,7 @@ pub(crate) fn build(project: &Project) -> Result<()> {
 fn inputs(project: &Project, optimised: bool, toolchain: Option<&str>) -> Result<String> {
     let mut stamp = stamp::Stamp::new();
     stamp.text("trunk", setup::TRUNK_VERSION);
+    stamp.text("modules", &modules::NAMES.join(" "));
     stamp.text("wasm-opt", if optimised { setup::WASM_OPT_VERSION } else { "none" });
     stamp.text("toolchain", toolchain.unwrap_or("default"));
     stamp.text("rustc", &run::captured(run::command("rustc").arg("-vV"))?);
@@ -82,17 +80,15 @@ fn inputs(project: &Project, optimised: bool, toolchain: Option<&str>) -> Result
     Ok(stamp.finish())
 }
 
-/// Says what a first visit loads, and fails above the limit.
+/// Says what a first visit loads, and what screens load later; fails above the limit of the first.
 fn weigh(site: &Path) -> Result<()> {
     let files = site::first_visit(site)?;
     for (file, size) in &files {
         println!("page: {size:>8} bytes (brotli)  {}", file.display());
     }
+    modules::weigh(site)?;
     let total: u64 = files.iter().map(|(_, size)| size).sum();
     println!("page: {total:>8} bytes (brotli)  a first visit; {LIMIT} are allowed");
-    if total > GOAL {
-        println!("page: {:>8} bytes above the goal of {GOAL}", total - GOAL);
-    }
     if total > LIMIT {
         bail!("the page is too heavy: {total} bytes for a first visit, {LIMIT} are allowed");
     }

@@ -50,10 +50,14 @@ impl ApiError {
 
 /// The verb of a request.
 #[derive(Clone, Copy)]
-pub(super) enum Method {
+pub enum Method {
+    /// Reads.
     Get,
+    /// Creates, or does something.
     Post,
+    /// Changes.
     Put,
+    /// Deletes.
     Delete,
 }
 
@@ -68,9 +72,52 @@ impl Method {
     }
 }
 
+/// The way to the panel: the page's own, or one that was given by whoever shows a screen somewhere else. That one takes
+/// a path below the API (`/tunnels`) and what the browser's `fetch` takes, and answers what that answers.
+#[derive(Clone, Default)]
+pub struct Access(Option<js_sys::Function>);
+
+impl Access {
+    /// The given way.
+    pub fn by(fetch: js_sys::Function) -> Self {
+        Self(Some(fetch))
+    }
+
+    /// Sends a request without a body and reads the answer.
+    pub async fn call<T: DeserializeOwned>(&self, method: Method, path: &str) -> Result<T, ApiError> {
+        read(send(self, method, path.to_owned(), None).await?)
+    }
+
+    /// Sends a request with a body and reads the answer.
+    pub async fn call_with<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ApiError> {
+        read(send(self, method, path.to_owned(), Some(json(body)?)).await?)
+    }
+
+    fn fetch(&self, path: &str, options: &web_sys::RequestInit) -> Result<js_sys::Promise, JsValue> {
+        match &self.0 {
+            Some(given) => {
+                let answer = given.call2(&JsValue::UNDEFINED, &JsValue::from_str(path), options)?;
+                Ok(js_sys::Promise::resolve(&answer))
+            }
+            None => own_fetch(path, options),
+        }
+    }
+}
+
+/// Asks this page's panel.
+pub fn own_fetch(path: &str, options: &web_sys::RequestInit) -> Result<js_sys::Promise, JsValue> {
+    let window = web_sys::window().ok_or(JsValue::UNDEFINED)?;
+    Ok(window.fetch_with_str_and_init(&format!("/api/v1{path}"), options))
+}
+
 /// Sends a request without a body and reads the answer.
 pub(super) async fn call<T: DeserializeOwned>(method: Method, path: &str) -> Result<T, ApiError> {
-    read(send(method, path.to_owned(), None).await?)
+    read(send(&Access::default(), method, path.to_owned(), None).await?)
 }
 
 /// Sends a request with a body and reads the answer.
@@ -79,17 +126,17 @@ pub(super) async fn call_with<T: DeserializeOwned>(
     path: &str,
     body: &impl Serialize,
 ) -> Result<T, ApiError> {
-    read(send(method, path.to_owned(), Some(json(body)?)).await?)
+    read(send(&Access::default(), method, path.to_owned(), Some(json(body)?)).await?)
 }
 
 /// Sends a request whose answer does not matter.
 pub(super) async fn tell(method: Method, path: &str) -> Result<(), ApiError> {
-    send(method, path.to_owned(), None).await.map(drop)
+    send(&Access::default(), method, path.to_owned(), None).await.map(drop)
 }
 
 /// Sends a request with a body whose answer does not matter.
 pub(super) async fn tell_with(method: Method, path: &str, body: &impl Serialize) -> Result<(), ApiError> {
-    send(method, path.to_owned(), Some(json(body)?)).await.map(drop)
+    send(&Access::default(), method, path.to_owned(), Some(json(body)?)).await.map(drop)
 }
 
 fn json(body: &impl Serialize) -> Result<Value, ApiError> {
@@ -116,10 +163,11 @@ fn unreadable(error: serde_json::Error) -> ApiError {
 type Sent = Pin<Box<dyn Future<Output = Result<Value, ApiError>>>>;
 
 /// Sends a request; an empty answer is null.
-fn send(method: Method, path: String, body: Option<Value>) -> Sent {
+fn send(access: &Access, method: Method, path: String, body: Option<Value>) -> Sent {
+    let access = access.clone();
     Box::pin(async move {
         let signal = web_sys::AbortSignal::timeout_with_u32(DEADLINE_MS);
-        let response = fetch(method, &path, body.map(|body| body.to_string()), &signal).await?;
+        let response = fetch(&access, method, &path, body.map(|body| body.to_string()), &signal).await?;
         let text = response.text().map_err(|_| ApiError::unreachable())?;
         let text = JsFuture::from(text).await.map_err(|_| ApiError::unreachable())?;
         match text.as_string().filter(|text| !text.is_empty()) {
@@ -131,6 +179,7 @@ fn send(method: Method, path: String, body: Option<Value>) -> Sent {
 
 /// The response, or the error that its status says.
 async fn fetch(
+    access: &Access,
     method: Method,
     path: &str,
     body: Option<String>,
@@ -148,16 +197,14 @@ async fn fetch(
         options.set_body(&JsValue::from_str(&body));
     }
     options.set_headers(&headers);
-    let window = web_sys::window().ok_or_else(ApiError::unreachable)?;
-    let url = format!("/api/v1{path}");
-    let response = JsFuture::from(window.fetch_with_str_and_init(&url, &options)).await.map_err(lost)?;
+    let response = JsFuture::from(access.fetch(path, &options).map_err(lost)?).await.map_err(lost)?;
     let response: web_sys::Response = response.dyn_into().map_err(lost)?;
     if response.ok() {
         return Ok(response);
     }
     let status = response.status();
-    // A refused login says nothing about a session.
-    if status == 401 && path != "/auth/login" {
+    // A refused login says nothing about a session, and neither does somebody else's way.
+    if status == 401 && access.0.is_none() && path != "/auth/login" {
         session::lost();
     }
     let retry_after_s =
@@ -211,7 +258,7 @@ pub(super) async fn lines<T: DeserializeOwned>(
     mut on_line: impl FnMut(T),
 ) -> Result<(), ApiError> {
     let lost = |_: JsValue| ApiError::unreachable();
-    let response = fetch(Method::Post, path, None, &handle.0).await?;
+    let response = fetch(&Access::default(), Method::Post, path, None, &handle.0).await?;
     let stream = response.body().ok_or_else(ApiError::unreachable)?;
     let reader: web_sys::ReadableStreamDefaultReader = stream.get_reader().unchecked_into();
     let mut buffer: Vec<u8> = Vec::new();

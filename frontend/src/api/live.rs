@@ -69,6 +69,8 @@ pub struct Live {
     pub decisions: RwSignal<u64>,
     /// Counts changes of the settings.
     pub settings: RwSignal<u64>,
+    /// Counts what may have changed nodes or tunnels, for screens that keep lists of their own.
+    pub lists: RwSignal<u64>,
     wire: StoredValue<Wire, LocalStorage>,
 }
 
@@ -87,6 +89,7 @@ impl Live {
             connection: RwSignal::new(Connection::Connecting),
             decisions: RwSignal::new(0),
             settings: RwSignal::new(0),
+            lists: RwSignal::new(0),
             wire: StoredValue::new_local(Wire::default()),
         }
     }
@@ -208,6 +211,7 @@ impl Live {
         self.forwards.refresh_if_wanted();
         self.decisions.update(|count| *count += 1);
         self.settings.update(|count| *count += 1);
+        self.lists.update(|count| *count += 1);
     }
 
     /// An event is a hint to look again, so its kind is all that is read of [`shared::api::Event`].
@@ -216,6 +220,7 @@ impl Live {
             "node" => {
                 self.nodes.refresh_if_wanted();
                 self.deployments_changed();
+                self.lists.update(|count| *count += 1);
                 self.decisions.update(|count| *count += 1);
             }
             "decision" | "switch" => {
@@ -238,7 +243,10 @@ impl Live {
     fn changed(self, what: &str) {
         match what {
             "forward" => self.forwards.refresh_if_wanted(),
-            "tunnel" => self.deployments_changed(),
+            "tunnel" => {
+                self.deployments_changed();
+                self.lists.update(|count| *count += 1);
+            }
             "pin" | "choice" => {
                 self.tunnels.refresh_if_wanted();
                 self.decisions.update(|count| *count += 1);

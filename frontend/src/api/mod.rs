@@ -7,5 +7,5 @@ pub mod live;
 pub mod session;
 
 pub use feed::Feed;
-pub use http::ApiError;
+pub use http::{Access, ApiError};
 pub use live::Live;

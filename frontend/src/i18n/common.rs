@@ -38,6 +38,7 @@ texts! {
     COPY = "复制", "Copy";
     COPIED = "已复制", "Copied";
     COPY_FAILED = "无法复制，请手动选择文本。", "Could not copy; select the text by hand.";
+    RELOAD = "重新载入", "Reload";
     RETRY = "重试", "Try again";
     LOAD_MORE = "加载更多", "Load more";
     SEARCH = "搜索", "Search";
@@ -50,6 +51,7 @@ texts! {
     DELETED = "已删除：{name}", "Deleted: {name}";
 
     LOADING = "正在载入…", "Loading…";
+    SCREEN_GONE = "此页面无法打开：面板可能已升级。请重新载入。", "This screen cannot be opened: the panel may have been upgraded. Reload the page.";
     NOT_FOUND = "找不到这个页面", "There is no such page";
     NOT_FOUND_HINT = "它可能已被删除，或者地址有误。", "It may have been deleted, or the address is wrong.";
     BACK_TO_START = "回到概览", "Back to the overview";

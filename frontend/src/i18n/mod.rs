@@ -44,6 +44,13 @@ pub fn choose(lang: Lang) {
     CURRENT.set(lang);
 }
 
+/// Changes the language for as long as this code is there; for screens within somebody else's page.
+pub fn follow(lang: Lang) {
+    if lang != lang_now() {
+        CURRENT.set(lang);
+    }
+}
+
 /// A text as a part of a view; follows the language.
 pub fn t(text: Text) -> impl Fn() -> &'static str + Copy + Send + Sync + 'static {
     move || text.say(lang())

@@ -1,6 +1,6 @@
 //! What nodes are called.
 
-use crate::api::Live;
+use crate::api::Feed;
 use crate::i18n::{editor, lang};
 use crate::reactive::Memo;
 use leptos::prelude::*;
@@ -12,15 +12,16 @@ use std::sync::Arc;
 /// All nodes by id, as far as they are known.
 #[derive(Clone, Copy)]
 pub struct Names {
+    feed: Feed<Vec<Arc<Node>>>,
     nodes: Memo<Arc<BTreeMap<NodeId, Arc<Node>>>>,
     /// Changes only when a name does, and not whenever a node goes online.
     names: Memo<Arc<BTreeMap<NodeId, String>>>,
 }
 
 /// Makes [`use_names`] possible on every screen.
-pub fn provide(live: Live) {
+pub fn provide(feed: Feed<Vec<Arc<Node>>>) {
     let nodes = Memo::new(move |_| {
-        let nodes = live.nodes.get().unwrap_or_default();
+        let nodes = feed.get().unwrap_or_default();
         let mut index = BTreeMap::new();
         for node in nodes.iter() {
             index.insert(node.id, node.clone());
@@ -34,13 +35,14 @@ pub fn provide(live: Live) {
         }
         Arc::new(names)
     });
-    provide_context(Names { nodes, names });
+    provide_context(Names { feed, nodes, names });
 }
 
-/// The page's [`Names`]; fetches the nodes if nobody has yet.
+/// The [`Names`]; fetches the nodes if nobody has yet.
 pub fn use_names() -> Names {
-    crate::api::live::use_live().nodes.want();
-    expect_context()
+    let names: Names = expect_context();
+    names.feed.want();
+    names
 }
 
 impl Names {

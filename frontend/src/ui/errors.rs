@@ -27,6 +27,8 @@ pub struct FieldErrors {
     tried: RwSignal<bool>,
     /// What the panel refused, with the value it refused.
     refused: RwSignal<Vec<(FieldError, Option<Value>)>>,
+    /// Where the fields are, if that is known.
+    form: StoredValue<Option<web_sys::Element>, LocalStorage>,
 }
 
 impl FieldErrors {
@@ -36,7 +38,13 @@ impl FieldErrors {
             checked: Memo::new(move |_| Arc::new(check())),
             tried: RwSignal::new(false),
             refused: RwSignal::new(Vec::new()),
+            form: StoredValue::new_local(None),
         }
+    }
+
+    /// Where the fields are. The document sees none that are in a shadow tree.
+    pub fn are_in(&self, form: web_sys::Element) {
+        self.form.set_value(Some(form));
     }
 
     /// Whether the form may be sent. From the first try on, errors are shown and follow what is typed.
@@ -45,7 +53,7 @@ impl FieldErrors {
         self.refused.set(Vec::new());
         let fine = self.checked.with_untracked(|checked| checked.errors.is_empty());
         if !fine {
-            focus_first();
+            self.focus_first();
         }
         fine
     }
@@ -55,8 +63,14 @@ impl FieldErrors {
         let checked = self.checked.get_untracked();
         self.refused.set(errors.iter().map(|e| (e.clone(), value_at(&checked.json, &e.field))).collect());
         if !errors.is_empty() {
-            focus_first();
+            self.focus_first();
         }
+    }
+
+    /// After the marks are drawn, so that there is something to find.
+    fn focus_first(&self) {
+        let form = self.form.try_get_value().flatten();
+        set_timeout(move || browser::focus(form.as_ref(), "[aria-invalid=\"true\"]"), Duration::ZERO);
     }
 
     /// Forgets everything: the form has a new content.
@@ -100,11 +114,6 @@ impl FieldErrors {
 fn value_at(json: &Value, path: &str) -> Option<Value> {
     let pointer = format!("/{}", path.replace(['.', '['], "/").replace(']', ""));
     json.pointer(&pointer).cloned()
-}
-
-/// After the marks are drawn, so that there is something to find.
-fn focus_first() {
-    set_timeout(|| browser::focus("[aria-invalid=\"true\"]"), Duration::ZERO);
 }
 
 /// The message under a field.

@@ -4,12 +4,20 @@ use super::errors::FieldMessage;
 use crate::i18n::{Text, t};
 use crate::reactive::{RwSignal, Signal, part, phrase};
 use leptos::prelude::*;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+static ID_PREFIX: OnceLock<&str> = OnceLock::new();
+
+/// How the ids of [`fresh_id`] begin from now on. Code that shares a document with the page's must not repeat its ids.
+pub fn name_ids(prefix: &'static str) {
+    let _ = ID_PREFIX.set(prefix);
+}
 
 /// A new id for an element that another one refers to.
 pub fn fresh_id() -> String {
     static LAST: AtomicU32 = AtomicU32::new(0);
-    format!("f{}", LAST.fetch_add(1, Ordering::Relaxed))
+    format!("{}{}", ID_PREFIX.get().copied().unwrap_or("f"), LAST.fetch_add(1, Ordering::Relaxed))
 }
 
 fn frame(

@@ -1,21 +1,18 @@
+use super::desk::Desk;
 use super::form::Form;
 use super::group::GroupFields;
 use super::hops::Hops;
 use super::members::{Listed, Members};
 use super::save::Saving;
-use crate::api::live::use_live;
-use crate::api::{Feed, client};
-use crate::i18n::{common, editor as words, errors, lang, lang_now, t, tunnels};
+use crate::api::Feed;
+use crate::i18n::{common, editor as words, lang, t, tunnels};
 use crate::pages::loaded::{Loaded, loaded};
+use crate::pages::names;
 use crate::reactive::{Memo, Show, Signal, part};
 use crate::ui::button::Submit;
 use crate::ui::field::{fresh_id, said};
-use crate::ui::{
-    Alert, Button, Checkbox, Choice, FieldErrors, FormSummary, Heading, LinkButton, SelectField, TextField,
-    toast,
-};
+use crate::ui::{Alert, Button, Checkbox, Choice, FieldErrors, FormSummary, SelectField, TextField};
 use leptos::prelude::*;
-use leptos::task::spawn_local;
 use shared::api::{IpPreference, Tunnel, TunnelInput, TunnelType};
 use shared::ids::TunnelId;
 use shared::strategy::Place;
@@ -24,63 +21,39 @@ use shared::topology::{KnownNode, World};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The editor for a tunnel that is not there yet.
-#[component]
-pub fn NewTunnel() -> AnyView {
-    view! {
-        <Heading text=said(words::NEW_TITLE) />
-        <WithWorld>
-            <Editor tunnel=None reload=Callback::new(|()| ()) />
-        </WithWorld>
-    }
-    .into_any()
-}
-
-/// The editor for a tunnel that is there.
-#[component]
-pub fn EditTunnel(id: TunnelId) -> AnyView {
+/// Draws the editor; `id` is none for a new tunnel.
+pub fn draw(desk: Desk, id: Option<TunnelId>) -> AnyView {
+    names::provide(desk.nodes);
+    let Some(id) = id else {
+        return view! { <WithWorld desk><Editor desk tunnel=None feed=None /></WithWorld> }.into_any();
+    };
     // Fetched once: what others save meanwhile must not overwrite what is typed here.
-    let tunnel = Feed::new(move || client::tunnel(id));
-    let reload = move |()| {
-        spawn_local(async move {
-            match client::tunnel(id).await {
-                Ok(stored) => tunnel.put(stored),
-                Err(error) => toast::bad(errors::api(&error, lang_now())),
-            }
-        });
-    };
-    let editor = move || {
-        let reload = Callback::new(reload);
-        tunnel.get().map(|tunnel| view! { <Editor tunnel=Some(tunnel) reload /> })
-    };
-    view! {
-        <Heading text=said(words::EDIT_TITLE) />
-        <WithWorld>{loaded(tunnel, move || part(editor))}</WithWorld>
-    }
-    .into_any()
+    let line = desk.line();
+    let tunnel = Feed::new(move || {
+        let line = line.clone();
+        async move { line.tunnel(id).await }
+    });
+    let editor =
+        move || tunnel.get().map(|stored| view! { <Editor desk tunnel=Some(stored) feed=Some(tunnel) /> });
+    view! { <WithWorld desk>{loaded(tunnel, move || part(editor))}</WithWorld> }.into_any()
 }
 
 /// Waits for the nodes and the other tunnels' names, which validation needs.
 #[component]
-fn WithWorld(children: ChildrenFn) -> AnyView {
-    let live = use_live();
-    live.nodes.want();
-    live.tunnels.want();
-    let ready = Signal::derive(move || live.nodes.get().is_some() && live.tunnels.get().is_some());
-    let error = Signal::derive(move || live.nodes.error().or_else(|| live.tunnels.error()));
-    let retry = move |()| {
-        live.nodes.refresh();
-        live.tunnels.refresh();
-    };
-    view! { <Loaded ready error on_retry=Callback::new(retry)>{children()}</Loaded> }.into_any()
+fn WithWorld(desk: Desk, children: ChildrenFn) -> AnyView {
+    desk.nodes.want();
+    desk.tunnels.want();
+    let ready = Signal::derive(move || desk.nodes.get().is_some() && desk.tunnels.get().is_some());
+    let error = Signal::derive(move || desk.nodes.error().or_else(|| desk.tunnels.error()));
+    view! { <Loaded ready error on_retry=Callback::new(move |()| desk.refresh())>{children()}</Loaded> }
+        .into_any()
 }
 
 /// What validation needs to know; follows the lists.
-fn world(id: Option<TunnelId>) -> Memo<Arc<World>> {
-    let live = use_live();
+fn world(desk: Desk, id: Option<TunnelId>) -> Memo<Arc<World>> {
     Memo::new(move |_| {
-        let nodes = live.nodes.get().unwrap_or_default();
-        let tunnels = live.tunnels.get().unwrap_or_default();
+        let nodes = desk.nodes.get().unwrap_or_default();
+        let tunnels = desk.tunnels.get().unwrap_or_default();
         // Filled one by one: collecting sorts first, and the code for that is not small.
         let mut world = World::default();
         for node in nodes.iter() {
@@ -101,13 +74,13 @@ fn world(id: Option<TunnelId>) -> Memo<Arc<World>> {
 }
 
 #[component]
-fn Editor(tunnel: Option<Arc<Tunnel>>, reload: Callback<()>) -> AnyView {
+fn Editor(desk: Desk, tunnel: Option<Arc<Tunnel>>, feed: Option<Feed<Tunnel>>) -> AnyView {
     let id = tunnel.as_ref().map(|tunnel| tunnel.id);
     let input = tunnel.map(|tunnel| TunnelInput::from(tunnel.as_ref().clone()));
     let form = Form::new(input.as_ref());
-    let world = world(id);
+    let world = world(desk, id);
     let errors = FieldErrors::new(move || world.with(|world| form.checked(world)));
-    let saving = Saving::new(form, id, errors);
+    let saving = Saving::new(desk, form, id, errors);
     let is_tunnel = Memo::new(move |_| form.kind.get() == TunnelType::Tunnel);
     let holders = Signal::derive(move || form.holders(form.hops.with(Vec::len)));
     let entry = Listed {
@@ -140,10 +113,11 @@ fn Editor(tunnel: Option<Arc<Tunnel>>, reload: Callback<()>) -> AnyView {
                         path=Signal::stored("exit".to_owned()) errors />
                 </section>
             </Show>
-            <StaleNotice saving reload />
+            <StaleNotice saving feed />
             <FormSummary errors failure=saving.words() />
             <footer class="editor-foot">
-                <LinkButton text=common::CANCEL href="/tunnels" testid=testid::EDITOR_CANCEL />
+                <Button text=common::CANCEL on_press=Callback::new(move |()| desk.line().cancel())
+                    testid=testid::EDITOR_CANCEL />
                 <Submit text=if id.is_some() { common::SAVE } else { common::CREATE } busy=saving.busy
                     testid=testid::EDITOR_SAVE />
             </footer>
@@ -220,13 +194,18 @@ fn TypePicker(form: Form) -> AnyView {
 
 /// Somebody else was faster: nothing is lost, and the choice is the operator's.
 #[component]
-fn StaleNotice(saving: Saving, reload: Callback<()>) -> AnyView {
+fn StaleNotice(saving: Saving, feed: Option<Feed<Tunnel>>) -> AnyView {
     let stale = saving.stale();
+    let take_theirs = move |()| {
+        if let Some(feed) = feed {
+            saving.take_theirs(feed);
+        }
+    };
     view! {
         <Show when=move || stale.get()>
             <Alert testid=testid::EDITOR_STALE>
                 <p>{t(common::ERROR_STALE)} " " {t(common::ERROR_STALE_HINT)}</p>
-                <Button text=words::LOAD_THEIRS on_press=reload testid=testid::EDITOR_LOAD_THEIRS />
+                <Button text=words::LOAD_THEIRS on_press=Callback::new(take_theirs) testid=testid::EDITOR_LOAD_THEIRS />
                 <Button text=words::KEEP_MINE on_press=Callback::new(move |()| saving.keep_mine())
                     testid=testid::EDITOR_KEEP_MINE />
                 <p class="hint">{t(words::KEEP_MINE_HINT)}</p>

@@ -1,19 +1,21 @@
 //! Sending the editor's content, and what comes back.
 
+use super::desk::Desk;
 use super::form::Form;
-use crate::api::live::use_live;
-use crate::api::{ApiError, client};
-use crate::i18n::{errors, lang, lang_now, tunnels};
+use crate::api::{ApiError, Feed};
+use crate::i18n::{errors, lang};
 use crate::reactive::{Memo, RwSignal, Signal};
-use crate::router;
-use crate::ui::{FieldErrors, toast};
+use crate::ui::FieldErrors;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
+use shared::api::Tunnel;
 use shared::ids::TunnelId;
+use wasm_bindgen::JsCast as _;
 
 /// Saving, as far as it is.
 #[derive(Clone, Copy)]
 pub struct Saving {
+    desk: Desk,
     form: Form,
     id: Option<TunnelId>,
     errors: FieldErrors,
@@ -21,20 +23,30 @@ pub struct Saving {
     pub busy: RwSignal<bool>,
     /// Why the last one was refused.
     pub failure: RwSignal<Option<ApiError>>,
+    /// Why what is stored could not be fetched.
+    trouble: RwSignal<Option<ApiError>>,
 }
 
 impl Saving {
     /// For a form; `id` is none for a new tunnel.
-    pub fn new(form: Form, id: Option<TunnelId>, errors: FieldErrors) -> Self {
-        Self { form, id, errors, busy: RwSignal::new(false), failure: RwSignal::new(None) }
+    pub fn new(desk: Desk, form: Form, id: Option<TunnelId>, errors: FieldErrors) -> Self {
+        Self {
+            desk,
+            form,
+            id,
+            errors,
+            busy: RwSignal::new(false),
+            failure: RwSignal::new(None),
+            trouble: RwSignal::new(None),
+        }
     }
 
     /// Words for a refusal that is about no field.
     pub fn words(self) -> Signal<Option<String>> {
-        let failure = self.failure;
         Signal::derive(move || {
-            failure
+            self.trouble
                 .get()
+                .or_else(|| self.failure.get())
                 .filter(|error| error.fields().is_empty() && !error.is_stale())
                 .map(|error| errors::api(&error, lang()))
         })
@@ -48,30 +60,24 @@ impl Saving {
 
     /// What a form does when it is sent.
     pub fn on_submit(self) -> impl Fn(leptos::ev::SubmitEvent) + Clone + 'static {
-        let live = use_live();
         move |event: leptos::ev::SubmitEvent| {
             event.prevent_default();
+            if let Some(form) = event.current_target().and_then(|form| form.dyn_into().ok()) {
+                self.errors.are_in(form);
+            }
             if self.busy.get_untracked() || !self.errors.may_send() {
                 return;
             }
             let (input, _) = untrack(|| self.form.input());
             self.busy.set(true);
             self.failure.set(None);
+            self.trouble.set(None);
+            let line = self.desk.line();
             spawn_local(async move {
-                let answer = match self.id {
-                    Some(id) => client::update_tunnel(id, &input).await,
-                    None => client::create_tunnel(&input).await,
-                };
+                let answer = line.save(self.id, &input).await;
                 let _ = self.busy.try_set(false);
                 match answer {
-                    Ok(tunnel) => {
-                        toast::good(tunnels::SAVED.with(lang_now(), &[("name", &tunnel.name)]));
-                        live.tunnels.refresh();
-                        // Only somebody who is still looking at the editor wants to be taken to the list.
-                        if self.busy.try_get_untracked().is_some() {
-                            router::go("/tunnels");
-                        }
-                    }
+                    Ok(tunnel) => line.saved(&tunnel, self.busy.try_get_untracked().is_some()),
                     Err(error) => {
                         if self.failure.try_set(Some(error.clone())).is_none() {
                             self.errors.refuse(error.fields());
@@ -84,15 +90,28 @@ impl Saving {
 
     /// Goes on from the version that is stored now, so that the next save overwrites it.
     pub fn keep_mine(self) {
+        self.fetch(move |tunnel| {
+            let _ = self.form.version.try_set(Some(tunnel.version));
+            let _ = self.failure.try_set(None);
+        });
+    }
+
+    /// Puts what is stored now into the place of what is typed.
+    pub fn take_theirs(self, place: Feed<Tunnel>) {
+        self.fetch(move |tunnel| place.put(tunnel));
+    }
+
+    fn fetch(self, take: impl FnOnce(Tunnel) + 'static) {
         let Some(id) = self.id else { return };
+        let line = self.desk.line();
         spawn_local(async move {
-            match client::tunnel(id).await {
+            let _ = match line.tunnel(id).await {
                 Ok(tunnel) => {
-                    let _ = self.form.version.try_set(Some(tunnel.version));
-                    let _ = self.failure.try_set(None);
+                    take(tunnel);
+                    self.trouble.try_set(None)
                 }
-                Err(error) => toast::bad(errors::api(&error, lang_now())),
-            }
+                Err(error) => self.trouble.try_set(Some(error)),
+            };
         });
     }
 }
