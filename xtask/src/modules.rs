@@ -76,8 +76,8 @@ fn hash(content: &[u8]) -> String {
 fn with_names(html: &str, names: &str) -> Result<String> {
     let (before, after) =
         html.split_once(PLACE).with_context(|| format!("frontend/index.html has no {PLACE}>"))?;
-    let place = PLACE.trim_end_matches('"');
-    Ok(format!("{before}{place}{names}\"{after}"))
+    let place = PLACE.trim_end_matches("\"\"");
+    Ok(format!("{before}{place}\"{names}\"{after}"))
 }
 
 /// Says what each of them loads beyond a first visit.

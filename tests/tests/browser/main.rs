@@ -21,6 +21,7 @@ mod login;
 mod looks;
 mod monitor;
 mod nodes;
+mod on_demand;
 mod package;
 mod page;
 mod run;
