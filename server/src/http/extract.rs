@@ -104,6 +104,17 @@ impl Query {
         }
     }
 
+    /// One of these words; `None` when it is absent.
+    pub(crate) fn word(&mut self, name: &str, words: &[&'static str]) -> Option<&'static str> {
+        let text = self.values.remove(name)?;
+        let known = words.iter().copied().find(|word| *word == text);
+        if known.is_none() {
+            let message = format!("must be one of {}", words.join(", "));
+            self.errors.push(FieldError::new(name, "unknown_value", message));
+        }
+        known
+    }
+
     /// `limit` and `after` of a list; everything when both are absent.
     pub(crate) fn page(mut self) -> Result<Page, AppError> {
         let after = self.integer("after", i64::MIN..=i64::MAX).unwrap_or(Page::ALL.after);
