@@ -71,6 +71,12 @@ pub fn time(at: WallMs, lang: Lang) -> String {
     String::from(date.to_locale_time_string(lang.tag()))
 }
 
+/// How far the reader's clock is ahead of UTC at a moment, in milliseconds.
+pub fn zone_ms(at: WallMs) -> i64 {
+    let date = js_sys::Date::new(&wasm_bindgen::JsValue::from_f64(at as f64));
+    -(date.get_timezone_offset() * 60_000.0) as i64
+}
+
 /// A number as an input shows it: without the digits behind the point when they are zero.
 pub fn plain(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 { (value as i64).to_string() } else { value.to_string() }

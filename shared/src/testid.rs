@@ -218,6 +218,29 @@ ids! {
     PIN_SAVE = "pin-save";
     /// Button at a pin, by owner.
     UNPIN = "unpin:";
+    /// Drawing of what an owner saw, by owner.
+    CHART = "chart:";
+    /// An exit's line, by owner, exit and chart from the top (`chart-line:11:31:0`).
+    CHART_LINE = "chart-line:";
+    /// Mark of a switch, a refused one or a pin, by owner and entry of the log. `data-code` has the reason's code.
+    CHART_EVENT = "chart-event:";
+    /// Box beside the pointer, by owner. `data-at` has the step's start, `data-step` its length.
+    CHART_TIP = "chart-tip:";
+    /// Row of that box, by owner and exit.
+    CHART_TIP_ROW = "chart-tip-row:";
+    /// The same as a table, by owner.
+    CHART_TABLE = "chart-table:";
+    /// Button with a span, by its minutes.
+    CHART_SPAN = "chart-span:";
+    /// Button: `earlier`, `later`, `in`, `out`, `reset` or `table`.
+    CHART_TOOL = "chart-tool:";
+    /// Button that hides an exit's lines and shows them again, by exit.
+    CHART_KEY = "chart-key:";
+    /// Select of the owner.
+    CHART_OWNER = "chart-owner";
+    /// Which time is shown.
+    CHART_RANGE = "chart-range";
+
     /// Entry of the decision log, by id.
     LOG_ENTRY = "log-entry:";
     /// Button.

@@ -3,9 +3,9 @@
 use super::http::{ApiError, Method, StreamHandle, call, call_with, lines, tell, tell_with};
 use shared::api::{
     AuditEntry, ChoiceInput, DecisionLogEntry, DeletePreview, DiagnoseLine, Forward, ForwardInput,
-    InstallCommand, LegHistory, LoginAnswer, LoginRequest, Node, NodeInput, OwnerGroup, PasswordChange,
-    PinInput, SettingsAnswer, SettingsInput, Tunnel, TunnelDecisions, TunnelInput, User, UserChange,
-    UserInput, UserRecord, WallMs,
+    InstallCommand, LoginAnswer, LoginRequest, Node, NodeInput, OwnerGroup, PasswordChange, PinInput,
+    SettingsAnswer, SettingsInput, Tunnel, TunnelDecisions, TunnelInput, User, UserChange, UserInput,
+    UserRecord,
 };
 use shared::ids::{ForwardId, NodeId, TunnelId, UserId};
 
@@ -130,11 +130,6 @@ pub async fn decisions(id: TunnelId) -> Answer<TunnelDecisions> {
 pub async fn decision_log(id: TunnelId, limit: u32, before: Option<i64>) -> Answer<Vec<DecisionLogEntry>> {
     let before = before.map(|id| format!("&before={id}")).unwrap_or_default();
     call(Method::Get, &format!("/tunnels/{id}/decision-log?limit={limit}{before}")).await
-}
-
-/// History per leg; `step_ms` 0 = every round.
-pub async fn quality(id: TunnelId, from: WallMs, to: WallMs, step_ms: i64) -> Answer<Vec<LegHistory>> {
-    call(Method::Get, &format!("/tunnels/{id}/quality?from={from}&to={to}&step={step_ms}")).await
 }
 
 /// Groups whose choice is made ahead of connections.

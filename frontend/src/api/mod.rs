@@ -3,7 +3,6 @@
 pub mod client;
 pub mod feed;
 pub mod http;
-pub mod json;
 pub mod live;
 pub mod session;
 

@@ -1,6 +1,7 @@
 //! Words in Chinese and English. Both are given in one place per text, so that neither can be forgotten.
 
 pub mod audit;
+pub mod chart;
 pub mod common;
 pub mod editor;
 pub mod errors;
@@ -71,6 +72,7 @@ mod tests {
     fn every_text_says_the_same_in_both_languages() {
         let all = [
             audit::ALL,
+            chart::ALL,
             common::ALL,
             editor::ALL,
             errors::ALL,

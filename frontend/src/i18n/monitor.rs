@@ -61,8 +61,4 @@ texts! {
     PIN_ENDS = "{time} 结束", "ends {time}";
     LOG_TITLE = "决策日志", "Decision log";
     LOG_EMPTY = "还没有决策。", "No decisions yet.";
-    HISTORY_TITLE = "延迟历史", "Latency history";
-    HISTORY_EMPTY = "还没有历史数据。", "There is no history yet.";
-    HISTORY_LAST = "最近 {time}", "Last {time}";
-    HISTORY_LABEL = "{exit}：出口两段延迟之和，{time}", "{exit}: latency of both legs together, {time}";
 }

@@ -19,6 +19,12 @@ pub enum Icon {
     List,
     /// Add.
     Plus,
+    /// Less.
+    Minus,
+    /// Back.
+    Left,
+    /// On.
+    Right,
     /// Close, remove.
     Cross,
     /// Move up.
@@ -52,6 +58,9 @@ fn path(icon: Icon) -> &'static str {
         Icon::Sliders => "M5 4v7M5 15v5M12 4v3M12 11v9M19 4v10M19 18v2M3 13h4M10 9h4M17 16h4",
         Icon::List => "M8 6h12M8 12h12M8 18h12M4 6h.01M4 12h.01M4 18h.01",
         Icon::Plus => "M12 5v14M5 12h14",
+        Icon::Minus => "M5 12h14",
+        Icon::Left => "M15 5l-7 7 7 7",
+        Icon::Right => "M9 5l7 7-7 7",
         Icon::Cross => "M6 6l12 12M18 6 6 18",
         Icon::Up => "M12 19V6M6 11l6-6 6 6",
         Icon::Down => "M12 5v13M6 13l6 6 6-6",

@@ -8,6 +8,7 @@ pub mod errors;
 pub mod field;
 pub mod growing;
 pub mod icon;
+pub mod markup;
 pub mod search;
 pub mod state;
 pub mod ticker;

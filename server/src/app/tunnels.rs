@@ -8,7 +8,7 @@ use crate::clock::random_u64;
 use crate::error::AppError;
 use crate::plan::intent::TunnelIntent;
 use crate::state::AppState;
-use crate::store::{ForwardRow, NewTunnel, Page, PortUse, TunnelRow, Tx};
+use crate::store::{DecisionLogQuery, ForwardRow, NewTunnel, Page, PortUse, TunnelRow, Tx};
 use shared::api::{
     BestExit, BestExitOwner, DecisionLogEntry, DecisionState, DeletePreview, Group, NodeRuntime, Tunnel,
     TunnelDecisions, TunnelInput, TunnelType, User,
@@ -305,12 +305,11 @@ pub async fn decisions(state: &AppState, id: TunnelId) -> Result<TunnelDecisions
 pub async fn decision_log(
     state: &AppState,
     id: TunnelId,
-    limit: u32,
-    before: Option<i64>,
+    query: &DecisionLogQuery,
 ) -> Result<Vec<DecisionLogEntry>> {
     let mut tx = state.db.read().await?;
     find(&mut tx, id).await?;
-    Ok(tx.decision_log(id, limit, before).await?)
+    Ok(tx.decision_log(id, query).await?)
 }
 
 /// There is such a tunnel, and it is planned: it can be diagnosed.

@@ -2,22 +2,27 @@
 
 use super::extract::{Id, Json, Query};
 use super::stream::{Ndjson, ndjson};
+use crate::app::quality::{self, Span};
 use crate::app::{choices, pins, tunnels};
 use crate::auth::CurrentUser;
 use crate::diagnose;
 use crate::error::AppError;
 use crate::state::AppState;
+use crate::store::DecisionLogQuery;
 use axum::extract::State;
 use axum::http::StatusCode;
 use shared::api::{
-    ChoiceInput, DecisionLogEntry, DeletePreview, DiagnoseLine, NodeRuntime, OwnerGroup, PinInput, PinRecord,
-    Tunnel, TunnelDecisions, TunnelInput,
+    ChoiceInput, DecisionLogEntry, DeletePreview, DiagnoseLine, LegHistory, NodeRuntime, OwnerGroup,
+    PinInput, PinRecord, Tunnel, TunnelDecisions, TunnelInput,
 };
+use shared::best_exit::Reason;
 use shared::ids::{NodeId, TunnelId};
 
 /// Log entries in one answer.
 const LOG_LIMIT: std::ops::RangeInclusive<u32> = 1..=1000;
 const LOG_DEFAULT: u32 = 50;
+/// A day of milliseconds is the longest step.
+const MAX_STEP_MS: i64 = 86_400_000;
 
 /// Tunnels by id: all of them, or `limit` of them behind the id `after`.
 #[utoipa::path(get, path = "/tunnels", tag = "tunnels",
@@ -118,20 +123,44 @@ pub(crate) async fn tunnel_decisions(
     tunnels::decisions(&state, id).await.map(axum::Json)
 }
 
-/// Switches and refusals, newest first. `before` is the id of the last entry already known.
+/// Switches and refusals, newest first. `before` is the id of the last entry already known, `from` the first moment,
+/// `reason` the codes of the reasons that are wanted, between commas.
 #[utoipa::path(get, path = "/tunnels/{id}/decision-log", tag = "decisions",
     params(("id" = i64, Path), ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000),
-        ("before" = Option<i64>, Query)),
+        ("before" = Option<i64>, Query), ("from" = Option<i64>, Query), ("reason" = Option<String>, Query)),
     responses((status = 200, body = Vec<DecisionLogEntry>)))]
 pub(crate) async fn tunnel_decision_log(
     State(state): State<AppState>,
     Id(id): Id<TunnelId>,
     mut query: Query,
 ) -> Result<axum::Json<Vec<DecisionLogEntry>>, AppError> {
-    let limit = query.integer("limit", LOG_LIMIT).unwrap_or(LOG_DEFAULT);
-    let before = query.integer("before", i64::MIN..=i64::MAX);
+    let part = DecisionLogQuery {
+        limit: query.integer("limit", LOG_LIMIT).unwrap_or(LOG_DEFAULT),
+        before: query.integer("before", i64::MIN..=i64::MAX),
+        from: query.integer("from", i64::MIN..=i64::MAX),
+        reasons: query.words("reason", &Reason::CODES),
+    };
     query.finish()?;
-    tunnels::decision_log(&state, id, limit, before).await.map(axum::Json)
+    tunnels::decision_log(&state, id, &part).await.map(axum::Json)
+}
+
+/// What was measured, per leg. Default: the last hour, every round by itself.
+#[utoipa::path(get, path = "/tunnels/{id}/quality", tag = "decisions",
+    params(("id" = i64, Path), ("from" = Option<i64>, Query), ("to" = Option<i64>, Query),
+        ("step" = Option<i64>, Query, minimum = 0, maximum = 86400000)),
+    responses((status = 200, body = Vec<LegHistory>)))]
+pub(crate) async fn tunnel_quality(
+    State(state): State<AppState>,
+    Id(id): Id<TunnelId>,
+    mut query: Query,
+) -> Result<axum::Json<Vec<LegHistory>>, AppError> {
+    let span = Span {
+        from: query.integer("from", i64::MIN..=i64::MAX),
+        to: query.integer("to", i64::MIN..=i64::MAX),
+        step_ms: query.integer("step", 0..=MAX_STEP_MS).unwrap_or(0),
+    };
+    query.finish()?;
+    quality::history(&state, id, span).await.map(axum::Json)
 }
 
 /// Pins an exit: it is used as long as it works.

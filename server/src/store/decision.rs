@@ -41,6 +41,26 @@ pub struct NewLogEntry {
     pub candidates: Vec<CandidateDecision>,
 }
 
+/// Which part of a tunnel's log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DecisionLogQuery {
+    /// The newest win.
+    pub limit: u32,
+    /// Older than the entry with this id.
+    pub before: Option<i64>,
+    /// First moment, included.
+    pub from: Option<WallMs>,
+    /// Codes of the reasons that are wanted; empty = all.
+    pub reasons: Vec<&'static str>,
+}
+
+impl DecisionLogQuery {
+    /// The newest entries, whatever they say.
+    pub fn newest(limit: u32) -> Self {
+        Self { limit, ..Self::default() }
+    }
+}
+
 /// One of many writes that go together.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DecisionWrite {
@@ -104,12 +124,11 @@ impl Tx {
         Ok(())
     }
 
-    /// Log entries of a tunnel, newest first, older than the one with the id `before`.
+    /// Log entries of a tunnel, newest first.
     pub async fn decision_log(
         &mut self,
         tunnel: TunnelId,
-        limit: u32,
-        before: Option<i64>,
+        query: &DecisionLogQuery,
     ) -> Result<Vec<DecisionLogEntry>> {
         #[derive(sqlx::FromRow)]
         struct Row {
@@ -123,11 +142,14 @@ impl Tx {
             candidates: String,
         }
         let rows: Vec<Row> = sqlx::query_as(
-            "SELECT * FROM decision_log WHERE tunnel_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+            "SELECT * FROM decision_log WHERE tunnel_id = $1 AND id < $2 AND at >= $4 \
+             AND ($5 = '[]' OR reason_code IN (SELECT value FROM json_each($5))) ORDER BY id DESC LIMIT $3",
         )
         .bind(tunnel.0)
-        .bind(before.unwrap_or(i64::MAX))
-        .bind(i64::from(limit))
+        .bind(query.before.unwrap_or(i64::MAX))
+        .bind(i64::from(query.limit))
+        .bind(query.from.unwrap_or(i64::MIN))
+        .bind(to_json(&query.reasons)?)
         .fetch_all(&mut *self.0)
         .await?;
         let read = |row: Row| {

@@ -20,7 +20,7 @@ mod tunnel;
 mod user;
 
 pub use audit::NewAuditEntry;
-pub use decision::{DecisionWrite, NewLogEntry, StoredDecision};
+pub use decision::{DecisionLogQuery, DecisionWrite, NewLogEntry, StoredDecision};
 pub use error::{BoxError, StoreError, Taken, Unavailability};
 pub use forward::{ForwardRow, NewForward};
 pub use node::NewNode;

@@ -6,7 +6,7 @@ use server::clock::{Clock, ManualClock};
 use server::config::Config;
 use server::plan::names;
 use server::state::AppState;
-use server::store::{Db, NewForward, NewNode, NewTunnel};
+use server::store::{Db, DecisionLogQuery, NewForward, NewNode, NewTunnel};
 use shared::api::{
     DecisionLogEntry, DeploymentStatus, EntryGroup, EntryNode, ForwardInput, Group, GroupNode, NodeInput,
     OwnerDecision, TunnelInput,
@@ -143,7 +143,7 @@ impl World {
     }
 
     pub(crate) async fn log(&self, tunnel: TunnelId) -> Vec<DecisionLogEntry> {
-        self.db.read().await.unwrap().decision_log(tunnel, 1000, None).await.unwrap()
+        self.db.read().await.unwrap().decision_log(tunnel, &DecisionLogQuery::newest(1000)).await.unwrap()
     }
 }
 

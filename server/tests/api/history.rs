@@ -35,6 +35,18 @@ async fn the_decision_log_is_newest_first() {
     assert_eq!(log[0]["ownerName"], "hk-0");
     let older = panel.get(&format!("{path}?limit=1&before={}", log[0]["id"])).await.expect(200);
     assert_eq!(older[0]["reason"]["code"], "all_exits_failed");
+    for (query, codes) in [
+        ("from=2", &["switched"][..]),
+        ("from=3", &[]),
+        ("reason=all_exits_failed", &["all_exits_failed"]),
+        ("reason=pinned,switched&from=1", &["switched"]),
+    ] {
+        let log = panel.get(&format!("{path}?{query}")).await.expect(200);
+        let found: Vec<_> = log.as_array().unwrap().iter().map(|entry| &entry["reason"]["code"]).collect();
+        assert_eq!(found, codes, "{query}");
+    }
+    let answer = panel.get(&format!("{path}?reason=switched,nonsense")).await;
+    assert_eq!(answer.errors(), [("reason".into(), "unknown_value".into())]);
     let answer = panel.get(&format!("{path}?limit=-1")).await;
     assert_eq!(answer.errors(), [("limit".into(), "out_of_range".into())]);
 }

@@ -19,4 +19,3 @@ mod strategies;
 mod streams;
 mod tunnels;
 mod users;
-mod what_if;

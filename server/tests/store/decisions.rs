@@ -1,7 +1,7 @@
 //! Decisions, samples, and forgetting.
 
 use crate::world::{AT, World, fill};
-use server::store::{Db, LegHistoryQuery, LegKey, LegSample, NewLogEntry, StoredDecision};
+use server::store::{Db, DecisionLogQuery, LegHistoryQuery, LegKey, LegSample, NewLogEntry, StoredDecision};
 use shared::api::{PinRecord, SwitchRecord};
 use shared::best_exit::{Leg, Reason};
 use shared::ids::NodeId;
@@ -49,7 +49,8 @@ async fn a_proposal_is_remembered_until_the_decision_is_stored() {
     assert_eq!(db.decisions().await.unwrap(), [decision(&world)]);
     let intent = db.intent().await.unwrap();
     assert_eq!(intent.applied[&(world.tunnel, world.entry)], decision(&world).order);
-    let entries = db.read().await.unwrap().decision_log(world.tunnel, 10, None).await.unwrap();
+    let entries =
+        db.read().await.unwrap().decision_log(world.tunnel, &DecisionLogQuery::newest(10)).await.unwrap();
     assert_eq!(entries.len(), 1);
     assert_eq!(entries[0].owner_name, "entry");
 
@@ -101,7 +102,7 @@ async fn what_is_older_than_the_retention_is_forgotten() {
         let key = LegKey { from: world.entry, target: target.into() };
         assert_eq!(tx.leg_history(&key, all).await.unwrap().len(), left, "{target}");
     }
-    assert_eq!(tx.decision_log(world.tunnel, 10, None).await.unwrap().len(), 1);
+    assert_eq!(tx.decision_log(world.tunnel, &DecisionLogQuery::newest(10)).await.unwrap().len(), 1);
     drop(tx);
     assert_eq!(db.pins().await.unwrap(), [(world.tunnel, pin(None, None))]);
     assert_eq!(db.session_user(&"b".repeat(64), AT).await.unwrap(), Some(user));

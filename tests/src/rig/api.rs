@@ -6,9 +6,9 @@ use http_body_util::BodyExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use shared::api::{
-    DecisionLogEntry, DiagnoseLine, Event, Forward, ForwardInput, LoginAnswer, LoginRequest, Node, NodeInput,
-    NodeRuntime, OwnerDecision, PinInput, Problem, SettingsAnswer, SettingsInput, Tunnel, TunnelDecisions,
-    TunnelInput,
+    DecisionLogEntry, DiagnoseLine, Event, Forward, ForwardInput, LegHistory, LoginAnswer, LoginRequest,
+    Node, NodeInput, NodeRuntime, OwnerDecision, PinInput, Problem, SettingsAnswer, SettingsInput, Tunnel,
+    TunnelDecisions, TunnelInput,
 };
 use shared::ids::{ForwardId, NodeId, TunnelId};
 use std::net::SocketAddr;
@@ -241,6 +241,14 @@ impl Api {
     /// As all requests here.
     pub async fn decision_log(&self, id: TunnelId) -> Answer<Vec<DecisionLogEntry>> {
         self.get(&format!("/api/v1/tunnels/{id}/decision-log?limit=500")).await
+    }
+
+    /// What was measured; `query` has the span and the step.
+    ///
+    /// # Errors
+    /// As all requests here.
+    pub async fn quality(&self, id: TunnelId, query: &str) -> Answer<Vec<LegHistory>> {
+        self.get(&format!("/api/v1/tunnels/{id}/quality?{query}")).await
     }
 
     /// Pins an exit.

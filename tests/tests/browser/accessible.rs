@@ -113,7 +113,16 @@ async fn no_screen_has_a_serious_barrier() {
     let input = stage.best("hk-best", &["entry-1"], &[], &["exit-a", "exit-b", "exit-c"]).unwrap();
     let (tunnel, forward, _) = stage.open(&input).await.unwrap();
     stage.switched(tunnel.id, "exit-a", DECISION).await.unwrap();
-    let screens = screens(stage, &tunnel).unwrap();
+    // A group that is decided ahead of connections, and who is in use in it.
+    let mut ahead = stage.best("fastest", &["entry-1"], &[], &["exit-a", "exit-b"]).unwrap();
+    if let Some(exit) = &mut ahead.exit {
+        exit.strategy = "urltest".into();
+    }
+    let (ahead, _, _) = stage.open(&ahead).await.unwrap();
+    let entry = stage.node("entry-1").unwrap();
+    let mut screens = screens(stage, &tunnel).unwrap();
+    let in_use = testid::of(testid::GROUP_IN_USE, entry, "tcp4");
+    screens.push((format!("/tunnels/{}/monitor", ahead.id), "groups", in_use));
     let password = stage.panel.password();
     let exit = stage.node("exit-b").unwrap();
 
@@ -160,6 +169,12 @@ async fn no_screen_has_a_serious_barrier() {
             // What comes after it moves the button.
             is_there(page, &testid::with(testid::OWNER_APPLIED, stage.node("entry-1")?)).await?;
             look.dialog(testid::PIN_OPEN, testid::PIN_SAVE, "pin").await?;
+            page.focus_on(&testid::with(testid::CHART, entry)).await?;
+            page.shows(&testid::with(testid::CHART_TIP, entry)).await?;
+            look.at("chart").await?;
+            page.click(&testid::with(testid::CHART_TOOL, "table")).await?;
+            page.shows(&testid::with(testid::CHART_TABLE, entry)).await?;
+            look.at("chart as a table").await?;
             page.open("/forwards").await?;
             look.dialog(testid::FORWARD_NEW, testid::FORWARD_SAVE, "forward").await?;
             let diagnose = testid::with(testid::FORWARD_DIAGNOSE, forward.id);

@@ -38,6 +38,8 @@ pub(crate) enum Device {
     Desk,
     /// A touch screen, 390 points wide.
     Phone,
+    /// The narrowest touch screen that the page is made for, 360 points.
+    Narrow,
 }
 
 /// A browser with a profile of its own, speaking Chinese.
@@ -85,9 +87,9 @@ impl Browser {
         match device {
             Device::Desk => wanted.add_arg("--window-size=1280,900")?,
             // Windows are at least 500 points wide; an emulated screen is not.
-            Device::Phone => wanted.add_experimental_option(
+            Device::Phone | Device::Narrow => wanted.add_experimental_option(
                 "mobileEmulation",
-                json!({ "deviceMetrics": { "width": 390, "height": 844, "pixelRatio": 2, "touch": true, "mobile": true } }),
+                json!({ "deviceMetrics": { "width": if device == Device::Phone { 390 } else { 360 }, "height": 844, "pixelRatio": 2, "touch": true, "mobile": true } }),
             )?,
         }
         wanted.set_browser_log_level(LoggingPrefsLogLevel::All)?;

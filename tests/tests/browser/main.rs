@@ -10,8 +10,8 @@ mod accessible;
 #[path = "../interop/address.rs"]
 mod address;
 mod assets;
-mod audit;
 mod browser;
+mod chart;
 mod choosing;
 mod connection;
 mod dashboard;

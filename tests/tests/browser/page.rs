@@ -262,6 +262,12 @@ impl Page {
         Ok(name.as_str().unwrap_or_default().to_owned())
     }
 
+    /// Gives something the focus, once it is there.
+    pub(crate) async fn focus_on(&self, id: &str) -> Result<()> {
+        self.shows(id).await?;
+        self.script(&format!("document.querySelector('[data-testid=\"{id}\"]').focus()")).await.map(|_| ())
+    }
+
     /// Waits until this has the focus.
     pub(crate) async fn focus_comes_to(&self, id: &str) -> Result<()> {
         eventually(&format!("{id} has the focus"), PATIENCE, async || {

@@ -1,4 +1,4 @@
-use super::chart::History;
+use super::chart::charts;
 use super::groups::Groups;
 use super::log::DecisionLog;
 use super::owner::OwnerCard;
@@ -116,7 +116,7 @@ fn Decisions(shared: Monitored) -> AnyView {
                 <OwnerCard shared owner />
             }.into_any())}
         </div>
-        <History shared />
+        {charts(shared.id)}
         <DecisionLog shared />
     }
     .into_any()
