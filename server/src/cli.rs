@@ -147,7 +147,8 @@ fn start_logging(config: &Config) -> anyhow::Result<()> {
 async fn reset_password(config: &Config, username: &str) -> anyhow::Result<()> {
     let db = Db::open(&config.database).await.context("opening the database")?;
     let Some(password) = users::reset_password(&db, &Clock::system(), username).await? else {
-        bail!("there is no user `{username}`");
+        // Named without its options: a folder of one's own has a database of its own.
+        bail!("there is no user `{username}` in this database; name the panel's own with --database");
     };
     db.close().await;
     print(&format!("the password of {username} is now {password}\n"))

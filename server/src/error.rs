@@ -53,6 +53,9 @@ pub enum AppError {
         /// When the next attempt is possible.
         retry_after_s: u64,
     },
+    /// As many of its kind run as there is room for.
+    #[error("too much of this is being computed already; try again")]
+    Busy,
     /// It took too long and was given up; nothing of it was stored.
     #[error("the panel is too busy; try again")]
     TimedOut,
@@ -96,6 +99,7 @@ impl AppError {
             AppError::Throttled { .. } => {
                 (StatusCode::TOO_MANY_REQUESTS, "too_many_attempts", "Too many attempts")
             }
+            AppError::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy", "Too busy"),
             AppError::TimedOut => (StatusCode::SERVICE_UNAVAILABLE, "timeout", "Too busy"),
             AppError::Store(StoreError::Unavailable { .. }) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "database_unavailable", "Database not available")
@@ -163,7 +167,7 @@ fn answer(error: &AppError) -> Response {
         AppError::Throttled { retry_after_s } => {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(*retry_after_s));
         }
-        AppError::TimedOut | AppError::Store(StoreError::Unavailable { .. }) => {
+        AppError::Busy | AppError::TimedOut | AppError::Store(StoreError::Unavailable { .. }) => {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(UNAVAILABLE_RETRY_S));
         }
         AppError::Unauthenticated => {

@@ -112,6 +112,7 @@ pub async fn start(
         passwords: auth::password::Passwords::new()?,
         logins: state::Logins::default(),
         recall: auth::recall::Recall::new(),
+        replays: app::replays::Replays::default(),
         shutdown: shutdown.clone(),
     })
 }

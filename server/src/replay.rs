@@ -1,6 +1,7 @@
 //! `exitpilot export-history` and `exitpilot replay`: what other settings would have made of what was measured.
 
-use crate::app::quality;
+use crate::app::quality::{Points, Span};
+use crate::app::replays;
 use crate::clock::Clock;
 use crate::store::{Db, Page};
 use anyhow::{Context as _, bail};
@@ -84,19 +85,12 @@ pub(crate) async fn export(db: &Db, clock: &Clock, arguments: &ExportArguments) 
         let names: Vec<&str> = tunnels.iter().map(|tunnel| tunnel.name.as_str()).collect();
         bail!("there is no tunnel `{}`; there are: {}", arguments.tunnel, names.join(", "));
     };
-    let settings = tx.settings().await?.1;
-    let nodes = tx.nodes(Page::ALL).await?;
     drop(tx);
     // A moment later than now, so that a round that ends in this millisecond is in.
     let to = clock.wall_ms().saturating_add(1);
     let from = arguments.hours.map_or(0, |hours| to.saturating_sub(i64::from(hours) * HOUR_MS));
-    let span = quality::Span { from: Some(from), to: Some(to), step_ms: 0 };
-    let legs = quality::legs(db, tunnel.id, to, span, u32::MAX).await?;
-    let name_of = |id| {
-        let node = nodes.iter().find(|node| node.id == id);
-        node.map_or_else(|| format!("node {id}"), |node| node.name.clone())
-    };
-    let history = History::of_legs(&tunnel.name, &settings, &legs, &name_of);
+    let span = Span { from: Some(from), to: Some(to), step_ms: 0 };
+    let history = replays::read(db, tunnel.id, to, span, Points::Newest(u32::MAX)).await?;
     history.check().with_context(|| format!("nothing of `{}` can be replayed", tunnel.name))?;
     let text = serde_json::to_string(&history)? + "\n";
     match &arguments.output {

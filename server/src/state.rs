@@ -1,6 +1,7 @@
 //! What every request has at hand.
 
 use crate::agents::Agents;
+use crate::app::replays::Replays;
 use crate::auth::password::Passwords;
 use crate::auth::recall::Recall;
 use crate::auth::throttle::{PER_ADDRESS, PER_USER, Throttle};
@@ -37,6 +38,8 @@ pub struct AppState {
     pub logins: Logins,
     /// Ends the streams of those whose session ended.
     pub recall: Recall,
+    /// Replays that run now.
+    pub replays: Replays,
     /// What new nodes fetch.
     pub agent_binary: AgentBinary,
     /// Ends streams when the panel stops.

@@ -53,6 +53,16 @@ impl FieldError {
         }
     }
 
+    /// Puts the name of what the field is in before it.
+    pub fn within(mut self, place: &str) -> Self {
+        self.field = match self.field.as_str() {
+            "" => place.to_owned(),
+            field if field.starts_with('[') => format!("{place}{field}"),
+            field => format!("{place}.{field}"),
+        };
+        self
+    }
+
     /// Adds a value that the text mentions.
     pub fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.params.insert(name.to_owned(), value.to_string());

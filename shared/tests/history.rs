@@ -143,6 +143,35 @@ fn a_replay_tells_what_each_way_of_choosing_costs() {
 }
 
 #[test]
+fn a_report_says_when_each_way_would_have_chosen_what() {
+    let policies = vec!["fixed(1)".to_owned()];
+    let report = replay(&step(), &Request { policies, ..Request::default() }).unwrap();
+    let [course] = &report.courses[..] else { panic!("{:?}", report.courses) };
+    let start = 1_790_000_000_000;
+    assert_eq!((course.owner.as_str(), course.from, course.to), ("entry", start, start + 720 * 5000));
+    // The step is in round 360; three rounds confirm it.
+    let classic = vec![(start, 0), (start + 362 * 5000, 1)];
+    assert_eq!((&course.choices[0], &course.choices[2]), (&classic, &vec![(start, 1)]));
+    let classic = outcome(&report, "best, classic");
+    let (fixed, share) = (outcome(&report, "fixed(1)"), classic.best_share);
+    assert!((fixed.best_share - 0.5).abs() < 0.01 && (0.99..1.0).contains(&share), "{share} {fixed:?}");
+    let mean = fixed.mean_latency_ms.unwrap();
+    assert!((mean - 80.0).abs() < 0.1, "60 ms and the rest: {mean}");
+}
+
+/// Side by side or one after the other, what each would have done is the same.
+#[test]
+fn ways_of_choosing_do_not_see_each_other() {
+    let history = noise(2000);
+    let together = vec!["min".to_owned(), "urltest(tolerance=5ms)".to_owned()];
+    let all = replay(&history, &Request { policies: together.clone(), ..Request::default() }).unwrap();
+    for policy in together {
+        let alone = replay(&history, &Request { policies: vec![policy.clone()], ..Request::default() });
+        assert_eq!(outcome(&alone.unwrap(), &policy), outcome(&all, &policy));
+    }
+}
+
+#[test]
 fn time_on_what_does_not_work_is_counted_and_gaps_are_not() {
     let dead = |exit, round| {
         if exit == 0 && round >= 360 {
@@ -224,10 +253,10 @@ fn a_suggestion_says_why() {
         "{}",
         suggestion.why
     );
-    let named: Vec<&str> = suggestion.changes.iter().map(|change| change.name).collect();
+    let named: Vec<&str> = suggestion.changes.iter().map(|change| change.name.as_str()).collect();
     let mut settings = Settings::default();
     for change in &suggestion.changes {
-        settings = with_setting(&settings, change.name, &change.to).unwrap();
+        settings = with_setting(&settings, &change.name, &change.to).unwrap();
     }
     assert_eq!(settings, suggestion.settings, "{named:?}");
 }

@@ -1,6 +1,6 @@
 //! Screens that the page loads when they are first opened: each is a bundle of its own in target/site/modules/.
 
-use crate::bundle;
+use crate::bundle::{self, Code};
 use crate::cache::Cache;
 use crate::project::Project;
 use anyhow::{Context as _, Result, ensure};
@@ -42,9 +42,9 @@ pub(crate) fn bundle(project: &Project, cache: &Cache, name: &str, out: &str, fo
     let mut cargo = project.cargo(["build", "-p", "frontend", "--bin", name]);
     // Where Trunk builds, so that what is used by both is compiled once.
     cargo.env("CARGO_TARGET_DIR", target_dir(project));
-    let module = bundle::compile(&mut cargo, cache, &target_dir(project), name)?;
+    let module = bundle::compile(&mut cargo, cache, &target_dir(project), name, Code::Small)?;
     fs::create_dir_all(folder)?;
-    bundle::pack(project, cache, &module, out, folder)
+    bundle::pack(project, cache, &module, out, folder, Code::Small)
 }
 
 /// A folder of its own: the page's profile and flags share nothing with the other builds, and cargo would make the one

@@ -1,9 +1,10 @@
 //! Builds the npm packages into target/dist/npm/.
 
+use crate::bundle::{self, Code};
 use crate::cache::{Cache, FileLock};
 use crate::project::Project;
 use crate::setup::{self, Part};
-use crate::{bundle, clock, run, site, stamp};
+use crate::{clock, run, site, stamp};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::fs;
@@ -51,7 +52,7 @@ pub(crate) fn build(project: &Project) -> Result<()> {
     for license in LICENSES {
         fs::copy(project.root().join(license), fresh.join(license))?;
     }
-    bundle::pack(project, &cache, &module, NAME, &fresh)?;
+    bundle::pack(project, &cache, &module, NAME, &fresh, Code::Fast)?;
     check(&fresh)?;
     let _ = fs::remove_dir_all(&done);
     fs::rename(&fresh, &done).with_context(|| format!("cannot write {}", done.display()))?;
@@ -76,7 +77,7 @@ fn inputs(project: &Project, optimised: bool, toolchain: Option<&str>) -> Result
 fn compile(project: &Project, cache: &Cache) -> Result<PathBuf> {
     let mut cargo = project.cargo(["rustc", "-p", "shared", "--lib", "--features", "wasm"]);
     cargo.args(["--crate-type", "cdylib"]);
-    bundle::compile(&mut cargo, cache, project.cargo_target(), "shared")
+    bundle::compile(&mut cargo, cache, project.cargo_target(), "shared", Code::Fast)
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {

@@ -1,5 +1,6 @@
 //! One request, one answer, or an [`ApiError`].
 
+use super::json::parse;
 use super::session;
 use js_sys::Uint8Array;
 use serde::Serialize;
@@ -140,16 +141,16 @@ pub(super) async fn tell_with(method: Method, path: &str, body: &impl Serialize)
 }
 
 fn json(body: &impl Serialize) -> Result<Value, ApiError> {
-    serde_json::to_value(body).map_err(unreadable)
+    serde_json::to_value(body).map_err(|error| unreadable(&error))
 }
 
 /// All answers are read by way of [`Value`]: reading each type straight from text would put a parser for every type
 /// into the page.
 fn read<T: DeserializeOwned>(answer: Value) -> Result<T, ApiError> {
-    serde_json::from_value(answer).map_err(unreadable)
+    serde_json::from_value(answer).map_err(|error| unreadable(&error))
 }
 
-fn unreadable(error: serde_json::Error) -> ApiError {
+fn unreadable(error: &dyn std::fmt::Display) -> ApiError {
     let problem = Problem {
         kind: "unreadable_answer".into(),
         title: "Unreadable answer".into(),
@@ -171,7 +172,7 @@ fn send(access: &Access, method: Method, path: String, body: Option<Value>) -> S
         let text = response.text().map_err(|_| ApiError::unreachable())?;
         let text = JsFuture::from(text).await.map_err(|_| ApiError::unreachable())?;
         match text.as_string().filter(|text| !text.is_empty()) {
-            Some(text) => serde_json::from_str(&text).map_err(unreadable),
+            Some(text) => parse(&text).ok_or_else(|| unreadable(&"it is no JSON")),
             None => Ok(Value::Null),
         }
     })
@@ -217,8 +218,7 @@ async fn fetch(
 }
 
 fn problem_of(text: &str) -> Option<Problem> {
-    let value: Value = serde_json::from_str(text).ok()?;
-    read(value).ok()
+    read(parse(text)?).ok()
 }
 
 /// Stops a stream when it is dropped: nobody reads it any more.
@@ -274,7 +274,7 @@ pub(super) async fn lines<T: DeserializeOwned>(
         }
         while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = buffer.drain(..=end).collect();
-            let value = std::str::from_utf8(&line).ok().and_then(|line| serde_json::from_str(line).ok());
+            let value = std::str::from_utf8(&line).ok().and_then(parse);
             if let Some(Ok(value)) = value.map(read) {
                 on_line(value);
             }

@@ -1,5 +1,6 @@
 //! The panel's events, and the lists that they keep fresh.
 
+use super::json::parse;
 use super::{Feed, client, session};
 use crate::reactive::RwSignal;
 use leptos::prelude::*;
@@ -148,7 +149,7 @@ impl Live {
         let on_event =
             Closure::<dyn FnMut(web_sys::MessageEvent)>::new(move |message: web_sys::MessageEvent| {
                 if let Some(text) = message.data().as_string()
-                    && let Ok(event) = serde_json::from_str::<Value>(&text)
+                    && let Some(event) = parse(&text)
                 {
                     self.heard(&event);
                 }

@@ -3,6 +3,7 @@
 pub mod client;
 pub mod feed;
 pub mod http;
+pub mod json;
 pub mod live;
 pub mod session;
 

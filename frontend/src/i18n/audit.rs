@@ -67,6 +67,15 @@ pub fn action(code: &str) -> Option<Text> {
     })
 }
 
+/// The role that a new or deleted user has or had.
+pub fn role(code: &str) -> Option<Text> {
+    match code {
+        "admin" => Some(settings::ROLE_ADMIN),
+        "viewer" => Some(settings::ROLE_VIEWER),
+        _ => None,
+    }
+}
+
 /// What a field that was changed is called on its form; `None` = it stays as it is.
 pub fn field(name: &str) -> Option<Text> {
     Some(match name {

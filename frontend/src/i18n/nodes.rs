@@ -29,6 +29,7 @@ texts! {
     INSTALL = "安装", "Install";
     INSTALL_TITLE = "安装代理：{name}", "Install the agent: {name}";
     INSTALL_HINT = "在服务器上执行，从面板下载并安装为服务：", "Run this on the server: it fetches the agent from the panel and installs it as a service.";
+    INSTALL_LOOPBACK = "下面的面板地址只在面板所在的服务器上有效，其他服务器无法连接。请为面板设置 EXITPILOT_PUBLIC_URL，或用其他服务器也能访问的地址打开此页面。", "The panel's address below works only on the panel's own server. For other servers set EXITPILOT_PUBLIC_URL for the panel, or open this page at an address that they can reach.";
     INSTALL_BY_HAND = "代理程序已在服务器上时，也可以直接运行：", "Or, where the agent is already, run it by hand:";
     INSTALL_PLACEHOLDER_HINT = "请把 <secret> 换成节点密钥。密钥只在创建和更换时显示一次；遗失时请更换。", "Put the node's secret in place of <secret>. It is shown once, when created or rotated; rotate it if it is lost.";
     SECRET = "节点密钥", "Node secret";

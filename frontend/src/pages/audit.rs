@@ -163,7 +163,7 @@ fn row(entry: &AuditEntry) -> AnyView {
             <td class="number">{phrase(move || format::date_time(at, lang()))}</td>
             <td>{entry.username.clone()}</td>
             <td title=entry.action.clone()>{action(entry.action.clone())}</td>
-            <td>{entry.object.clone()}</td>
+            <td>{object(&entry.object)}</td>
             <td class="muted">{phrase(move || detail(&said, lang()))}</td>
         </tr>
     }
@@ -177,9 +177,20 @@ fn action(code: String) -> AnyView {
     }
 }
 
+/// Settings have no name of their own.
+fn object(name: &str) -> AnyView {
+    match name {
+        "settings" => phrase(t(common::NAV_SETTINGS)),
+        name => name.to_owned().into_any(),
+    }
+}
+
 /// Changes with the fields called as on their forms.
 fn detail(text: &str, lang: Lang) -> String {
     let called = |change: &str| {
+        if let Some(role) = words::role(change) {
+            return Some(role.say(lang).to_owned());
+        }
         let (name, values) = change.split_once(": ")?;
         Some(format!("{}: {values}", words::field(name)?.say(lang)))
     };
@@ -201,6 +212,8 @@ mod tests {
             "切换冷却: 30000 → 2000; 探测目标: \"a:1\" → \"b; 名称: x:2\"; other: 1 → 2"
         );
         assert_eq!(detail("10.0.0.1", Lang::En), "10.0.0.1");
+        assert_eq!(detail("viewer", Lang::Zh), "只读用户");
+        assert_eq!(detail("role: \"viewer\" → \"admin\"", Lang::En), "Role: \"viewer\" → \"admin\"");
         assert_eq!(detail("", Lang::En), "");
     }
 }

@@ -166,7 +166,7 @@ fn Attention(names: Names) -> AnyView {
             .into_iter()
             .take(LINES)
             .map(|line| {
-                let class = if line.is_bad { "bad" } else { "note" };
+                let class = if line.is_bad { "bad" } else { "mild" };
                 view! { <li class=class>{icon(Icon::Warning)} <A href=line.href>{line.text}</A></li> }
             })
             .collect_view();

@@ -378,6 +378,10 @@ export interface Outcome {
   /** Mean excess of the true score over the best exit of each moment. */
   meanExcessMs: number;
   p99ExcessMs: number;
+  /** Mean latency of the exit in use while it worked; null: it never did. */
+  meanLatencyMs: number | null;
+  /** Share of the time (0 to 1) on the best exit, or on one whose score was no worse by a millisecond. */
+  bestShare: number;
   /** Time on an exit that did not work while another did. */
   unusableMs: number;
   switches: number;
@@ -392,6 +396,20 @@ export interface Outcome {
   undetected: number;
 }
 
+/** What the ways of choosing would have chosen for one owner, and when. */
+export interface Course {
+  owner: string;
+  /** Names, in saved order. */
+  exits: string[];
+  /** The first round, and a round's time after the last. */
+  from: number;
+  to: number;
+  /** Stretches of which nothing is known. */
+  unknown: Array<[from: number, to: number]>;
+  /** For each of the policies: from when on which exit, by its place in `exits`. */
+  choices: Array<Array<[from: number, exit: number]>>;
+}
+
 /** The result of a replay. */
 export interface Report {
   /** The tunnel. */
@@ -402,6 +420,8 @@ export interface Report {
   days: number;
   /** One for each way of choosing, those of the panel first. */
   policies: Outcome[];
+  /** When each of them would have chosen what, owner by owner. */
+  courses: Course[];
   suggestion: Suggestion | null;
 }
 

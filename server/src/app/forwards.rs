@@ -129,7 +129,7 @@ pub async fn create(state: &AppState, user: &User, input: ForwardInput) -> Resul
     let new = NewForward { input: &input, entries: &entries, at: state.clock.wall_ms() };
     let id = tx.insert_forward(&new, user.id).await?;
     let forward = read_live(state, &mut tx, id).await?;
-    let detail = format!("port {} → {}", forward.listen_port, forward.targets.join(", "));
+    let detail = format!(":{} → {}", forward.listen_port, forward.targets.join(", "));
     note(&mut tx, state, user, "forward.create", object(&forward.name, id), detail).await?;
     tx.commit().await?;
     announce(state, "forward");

@@ -8,6 +8,7 @@ pub mod nodes;
 pub mod pins;
 mod ports;
 pub mod quality;
+pub mod replays;
 pub mod sessions;
 pub mod settings;
 pub mod tunnels;

@@ -5,13 +5,16 @@ use crate::error::AppError;
 use crate::plan::dial;
 use crate::plan::intent::{NodeIntent, TunnelIntent};
 use crate::state::AppState;
-use crate::store::{Db, LegHistoryQuery, LegKey};
+use crate::store::{Db, LegHistoryQuery, LegKey, Page};
 use shared::api::{LegHistory, WallMs};
+use shared::field::FieldError;
 use shared::ids::{NodeId, TunnelId};
 use std::collections::BTreeMap;
 
 /// Points per leg in one answer; the newest win.
 const MAX_POINTS: u32 = 5000;
+/// Points of all legs in one file.
+const MAX_FILE_POINTS: usize = 2_000_000;
 /// Without `from` the last hour is shown.
 const DEFAULT_SPAN_MS: i64 = 3_600_000;
 
@@ -28,16 +31,37 @@ pub struct Span {
 
 /// The history of every leg of a tunnel: each owner to each exit, each exit to the probe target.
 pub async fn history(state: &AppState, id: TunnelId, span: Span) -> Result<Vec<LegHistory>> {
-    legs(&state.db, id, state.clock.wall_ms(), span, MAX_POINTS).await
+    legs(&state.db, id, state.clock.wall_ms(), span, Points::Newest(MAX_POINTS)).await
 }
 
-/// The same from a database, with at most `max_points` of each leg.
+/// The same for a file, complete, and the names of the nodes.
+pub async fn export(
+    state: &AppState,
+    id: TunnelId,
+    span: Span,
+) -> Result<(Vec<LegHistory>, BTreeMap<NodeId, String>)> {
+    let points = Points::All(MAX_FILE_POINTS);
+    let legs = legs(&state.db, id, state.clock.wall_ms(), span, points).await?;
+    let nodes = state.db.read().await?.nodes(Page::ALL).await?;
+    Ok((legs, nodes.into_iter().map(|node| (node.id, node.name)).collect()))
+}
+
+/// How much of a history.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Points {
+    /// Of each leg at most so many, the newest.
+    Newest(u32),
+    /// All; more than so many together are an error.
+    All(usize),
+}
+
+/// The same from a database.
 pub(crate) async fn legs(
     db: &Db,
     id: TunnelId,
     now: WallMs,
     span: Span,
-    max_points: u32,
+    points: Points,
 ) -> Result<Vec<LegHistory>> {
     // A moment later than now, so that a round that ends in this millisecond is in.
     let to = span.to.unwrap_or_else(|| now.saturating_add(1));
@@ -45,7 +69,6 @@ pub(crate) async fn legs(
     if from >= to {
         return Err(AppError::field("from", "out_of_range", "must be before `to`"));
     }
-    let query = LegHistoryQuery { from, to, step_ms: span.step_ms, max_points };
 
     let mut tx = db.read().await?;
     let row = tunnels::find(&mut tx, id).await?;
@@ -70,10 +93,23 @@ pub(crate) async fn legs(
     }
     legs.extend(exit.nodes.iter().map(|member| ("b", member.node, probe_target.clone(), member.node)));
 
+    let each = match points {
+        Points::Newest(points) => points,
+        Points::All(most) => u32::try_from(most / legs.len().max(1)).unwrap_or(u32::MAX - 1),
+    };
+    let complete = matches!(points, Points::All(_));
+    // One more than there may be shows that there are more.
+    let max_points = if complete { each + 1 } else { each };
+    let query = LegHistoryQuery { from, to, step_ms: span.step_ms, max_points };
     let mut histories = Vec::with_capacity(legs.len());
     for (leg, from_node_id, target, exit_node_id) in legs {
         let key = LegKey { from: from_node_id, target };
         let points = tx.leg_history(&key, query).await?;
+        if complete && points.len() > each as usize {
+            let message = format!("there are more than {each} rounds; choose a shorter time, or a step");
+            let error = FieldError::new("from", "too_long", message).with("max", each);
+            return Err(AppError::Invalid(vec![error]));
+        }
         histories.push(LegHistory {
             from_node_id,
             target: key.target,

@@ -104,6 +104,17 @@ impl Query {
         }
     }
 
+    /// One of these words; `None` when it is absent.
+    pub(crate) fn word(&mut self, name: &str, words: &[&'static str]) -> Option<&'static str> {
+        let text = self.values.remove(name)?;
+        let known = words.iter().copied().find(|word| *word == text);
+        if known.is_none() {
+            let message = format!("must be one of {}", words.join(", "));
+            self.errors.push(FieldError::new(name, "unknown_value", message));
+        }
+        known
+    }
+
     /// Words between commas, each one of `known`; none when it is absent.
     pub(crate) fn words(&mut self, name: &str, known: &[&'static str]) -> Vec<&'static str> {
         let Some(text) = self.values.remove(name) else { return Vec::new() };

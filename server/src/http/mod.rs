@@ -5,6 +5,7 @@ mod extract;
 mod forwards;
 mod guarded;
 mod health;
+mod history;
 pub mod install;
 mod nodes;
 mod openapi;
@@ -39,16 +40,21 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Everything under `/api/v1`, with its document.
 fn api(state: &AppState) -> (Router<AppState>, OpenApi) {
     let open = OpenApiRouter::with_openapi(openapi::head()).routes(routes!(auth::login));
-    let every_user = OpenApiRouter::new()
-        .routes(routes!(auth::logout))
-        .routes(routes!(auth::me))
-        .routes(routes!(auth::change_password))
-        .route_layer(from_fn_with_state(state.clone(), session::require_user));
+    let every_user = for_everyone().route_layer(from_fn_with_state(state.clone(), session::require_user));
     let by_role = described().route_layer(from_fn_with_state(state.clone(), session::require_role));
     let (router, document) = OpenApiRouter::with_openapi(openapi::head())
         .nest("/api/v1", open.merge(every_user).merge(by_role))
         .split_for_parts();
     (router, openapi::complete(document))
+}
+
+/// What every user may do, with methods that usually change something.
+fn for_everyone() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(auth::logout))
+        .routes(routes!(auth::me))
+        .routes(routes!(auth::change_password))
+        .routes(routes!(history::replay_tunnel))
 }
 
 /// What viewers may read and admins may change.
@@ -66,7 +72,8 @@ fn described() -> OpenApiRouter<AppState> {
         .routes(routes!(tunnels::tunnel_runtime))
         .routes(routes!(tunnels::tunnel_decisions))
         .routes(routes!(tunnels::tunnel_decision_log))
-        .routes(routes!(tunnels::tunnel_quality))
+        .routes(routes!(history::tunnel_quality))
+        .routes(routes!(history::tunnel_history))
         .routes(routes!(tunnels::pin_exit, tunnels::unpin_exit))
         .routes(routes!(tunnels::tunnel_groups))
         .routes(routes!(tunnels::choose_member, tunnels::clear_choice))
@@ -87,9 +94,7 @@ fn described() -> OpenApiRouter<AppState> {
 pub fn document() -> OpenApi {
     let router = OpenApiRouter::<AppState>::new()
         .routes(routes!(auth::login))
-        .routes(routes!(auth::logout))
-        .routes(routes!(auth::me))
-        .routes(routes!(auth::change_password))
+        .merge(for_everyone())
         .merge(described());
     let nested = OpenApiRouter::with_openapi(openapi::head()).nest("/api/v1", router);
     openapi::complete(nested.into_openapi())

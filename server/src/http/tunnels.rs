@@ -2,7 +2,6 @@
 
 use super::extract::{Id, Json, Query};
 use super::stream::{Ndjson, ndjson};
-use crate::app::quality::{self, Span};
 use crate::app::{choices, pins, tunnels};
 use crate::auth::CurrentUser;
 use crate::diagnose;
@@ -12,8 +11,8 @@ use crate::store::DecisionLogQuery;
 use axum::extract::State;
 use axum::http::StatusCode;
 use shared::api::{
-    ChoiceInput, DecisionLogEntry, DeletePreview, DiagnoseLine, LegHistory, NodeRuntime, OwnerGroup,
-    PinInput, PinRecord, Tunnel, TunnelDecisions, TunnelInput,
+    ChoiceInput, DecisionLogEntry, DeletePreview, DiagnoseLine, NodeRuntime, OwnerGroup, PinInput, PinRecord,
+    Tunnel, TunnelDecisions, TunnelInput,
 };
 use shared::best_exit::Reason;
 use shared::ids::{NodeId, TunnelId};
@@ -21,8 +20,6 @@ use shared::ids::{NodeId, TunnelId};
 /// Log entries in one answer.
 const LOG_LIMIT: std::ops::RangeInclusive<u32> = 1..=1000;
 const LOG_DEFAULT: u32 = 50;
-/// A day of milliseconds is the longest step.
-const MAX_STEP_MS: i64 = 86_400_000;
 
 /// Tunnels by id: all of them, or `limit` of them behind the id `after`.
 #[utoipa::path(get, path = "/tunnels", tag = "tunnels",
@@ -142,25 +139,6 @@ pub(crate) async fn tunnel_decision_log(
     };
     query.finish()?;
     tunnels::decision_log(&state, id, &part).await.map(axum::Json)
-}
-
-/// What was measured, per leg. Default: the last hour, every round by itself.
-#[utoipa::path(get, path = "/tunnels/{id}/quality", tag = "decisions",
-    params(("id" = i64, Path), ("from" = Option<i64>, Query), ("to" = Option<i64>, Query),
-        ("step" = Option<i64>, Query, minimum = 0, maximum = 86400000)),
-    responses((status = 200, body = Vec<LegHistory>)))]
-pub(crate) async fn tunnel_quality(
-    State(state): State<AppState>,
-    Id(id): Id<TunnelId>,
-    mut query: Query,
-) -> Result<axum::Json<Vec<LegHistory>>, AppError> {
-    let span = Span {
-        from: query.integer("from", i64::MIN..=i64::MAX),
-        to: query.integer("to", i64::MIN..=i64::MAX),
-        step_ms: query.integer("step", 0..=MAX_STEP_MS).unwrap_or(0),
-    };
-    query.finish()?;
-    quality::history(&state, id, span).await.map(axum::Json)
 }
 
 /// Pins an exit: it is used as long as it works.

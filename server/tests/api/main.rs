@@ -19,3 +19,4 @@ mod strategies;
 mod streams;
 mod tunnels;
 mod users;
+mod what_if;

@@ -7,6 +7,7 @@ mod event;
 mod forward;
 mod node;
 mod problem;
+mod replay;
 mod settings;
 mod tunnel;
 
@@ -17,6 +18,7 @@ pub use event::*;
 pub use forward::*;
 pub use node::*;
 pub use problem::*;
+pub use replay::*;
 pub use settings::*;
 pub use tunnel::*;
 

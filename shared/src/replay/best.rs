@@ -6,6 +6,7 @@ use super::trace::within;
 use crate::best_exit::{Applied, Candidate, Leg, OwnerState, Pin, Reason, Round, Settings};
 use crate::ids::NodeId;
 use crate::link::Sample;
+use std::collections::VecDeque;
 
 /// The monotonic clock has been running for long when a trace starts.
 pub(super) const BEFORE_START: u64 = 1 << 40;
@@ -31,10 +32,12 @@ pub struct Best {
     /// The agent's, below what was decided.
     filter: FailFilter,
     restarted: usize,
-    /// Rounds kept as the panel's database keeps them.
-    history: Vec<(u64, Vec<Candidate>)>,
+    /// Rounds kept as the panel's database keeps them, if it is restarted later.
+    history: VecDeque<(u64, Vec<Candidate>)>,
     /// Rounds of a recorded trace that are evaluated.
     evaluated: usize,
+    /// What follows from the last of these.
+    last: Option<Pick>,
 }
 
 impl Best {
@@ -50,8 +53,9 @@ impl Best {
             reasons: Vec::new(),
             filter: FailFilter::new(MAX_FAILS, FAIL_TIMEOUT_MS),
             restarted: 0,
-            history: Vec::new(),
+            history: VecDeque::new(),
             evaluated: 0,
+            last: None,
         }
     }
 
@@ -104,11 +108,11 @@ impl Best {
         if last != Some(self.state.reason.code()) || matches!(self.state.reason, Reason::Switched { .. }) {
             self.reasons.push((world.now, self.state.reason.clone()));
         }
-        if online {
+        if online && self.restarted < trace.restarts.len() {
             if self.history.len() == 128 {
-                self.history.remove(0);
+                self.history.pop_front();
             }
-            self.history.push((now, candidates.to_vec()));
+            self.history.push_back((now, candidates.to_vec()));
         }
     }
 }
@@ -125,6 +129,10 @@ impl Rule for Best {
 
     fn second(&mut self, world: &World<'_>, random: &mut Random) -> Pick {
         let trace = world.trace;
+        let round = trace.recorded.get(self.evaluated).is_some_and(|(at, _)| *at <= world.now);
+        if let Some(last) = self.last.filter(|_| !round && trace.restarts.is_empty()) {
+            return last;
+        }
         if world.now == 0 {
             // Rounds do not start when the world changes.
             self.next_round = trace.seed % 5 * 1000;
@@ -162,8 +170,13 @@ impl Rule for Best {
         let order: Vec<usize> = order.iter().map(|exit| usize::try_from(exit.0).unwrap_or(0)).collect();
         let choice = order.first().copied().unwrap_or(0);
         // How often users dialled is not recorded: what is judged then is the decision alone.
-        let used = if trace.recorded.is_empty() { self.filter.dial(&order, world) } else { choice };
-        Pick { choice, used }
+        if trace.recorded.is_empty() {
+            return Pick { choice, used: self.filter.dial(&order, world) };
+        }
+        // Between two of the rounds nothing can change.
+        let pick = Pick { choice, used: choice };
+        self.last = trace.exits.iter().all(|exit| exit.added <= world.now).then_some(pick);
+        pick
     }
 
     fn reasons(&self) -> &[(u64, Reason)] {

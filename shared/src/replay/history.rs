@@ -26,6 +26,7 @@ use super::trace::{Dead, Exit, LegState, Script, Trace};
 use crate::api::{LegHistory, WallMs};
 use crate::best_exit::{Candidate, Leg, LegFailure, Settings};
 use crate::ids::NodeId;
+use serde::de::{self, Error as _, IgnoredAny, IntoDeserializer as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,6 +45,7 @@ const LATENCY_ROUNDS: usize = 1;
 
 /// A file of what was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct History {
     /// The version of the format: 1.
@@ -60,13 +62,16 @@ pub struct History {
 
 /// What one owner measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OwnerHistory {
     /// Its name.
     pub owner: String,
     /// Names of the exits, in saved order.
     pub exits: Vec<String>,
-    /// Ascending in time.
+    /// Ascending in time: the time, and for each exit both legs, `[[latency in ms, loss], [latency in ms, loss]]`. Instead of
+    /// the numbers there is why a leg failed, or null: it was not measured.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Vec<serde_json::Value>>))]
     pub rounds: Vec<(WallMs, Vec<(Recorded, Recorded)>)>,
 }
 
@@ -74,37 +79,64 @@ pub struct OwnerHistory {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded(pub Leg);
 
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Written {
-    Numbers(f64, f64),
-    Failed(LegFailure),
-    Nothing(()),
-}
-
 impl Serialize for Recorded {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let written = match (&self.0, self.0.numbers()) {
-            (_, Some((ms, loss))) => {
-                Written::Numbers((ms * 100.0).round() / 100.0, (loss * 1e4).round() / 1e4)
-            }
-            (Leg::Failed { reason }, None) => Written::Failed(*reason),
-            (Leg::Measured { .. }, None) => Written::Failed(LegFailure::Unsuccessful),
-            (Leg::Unmeasured { .. }, None) => Written::Nothing(()),
-        };
-        written.serialize(serializer)
+        match (&self.0, self.0.numbers()) {
+            (_, Some((ms, loss))) => written(ms, loss).serialize(serializer),
+            (Leg::Failed { reason }, None) => reason.serialize(serializer),
+            (Leg::Measured { .. }, None) => LegFailure::Unsuccessful.serialize(serializer),
+            (Leg::Unmeasured { .. }, None) => serializer.serialize_unit(),
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for Recorded {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(match Written::deserialize(deserializer)? {
-            // Numbers that cannot be are a failure, here too.
-            Written::Numbers(ms, loss) => Leg::from_average(true, ms, loss * 100.0),
-            Written::Failed(reason) => Leg::Failed { reason },
-            Written::Nothing(()) => Leg::Unmeasured { reason: "not measured".to_owned() },
-        }))
+        deserializer.deserialize_any(RecordedForm)
     }
+}
+
+/// Reads a leg in whatever of its forms it comes. There are millions of them in a history, and trying one form after the
+/// other would copy each first.
+struct RecordedForm;
+
+impl<'de> Visitor<'de> for RecordedForm {
+    type Value = Recorded;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("latency and loss, why it failed, or null")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut pair: A) -> Result<Recorded, A::Error> {
+        let mut number = |place| {
+            let number = pair.next_element::<f64>()?;
+            number.ok_or_else(|| A::Error::invalid_length(place, &"latency and loss"))
+        };
+        let (ms, loss) = (number(0)?, number(1)?);
+        if pair.next_element::<IgnoredAny>()?.is_some() {
+            return Err(A::Error::invalid_length(3, &"latency and loss"));
+        }
+        // Numbers that cannot be are a failure, here too.
+        Ok(Recorded(Leg::from_average(true, ms, loss * 100.0)))
+    }
+
+    fn visit_str<E: de::Error>(self, reason: &str) -> Result<Recorded, E> {
+        let reason = LegFailure::deserialize(reason.into_deserializer())?;
+        Ok(Recorded(Leg::Failed { reason }))
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Recorded, E> {
+        Ok(missing())
+    }
+}
+
+/// Latency and loss as precise as files have them.
+fn written(ms: f64, loss: f64) -> (f64, f64) {
+    ((ms * 100.0).round() / 100.0, (loss * 1e4).round() / 1e4)
+}
+
+fn missing() -> Recorded {
+    Recorded(Leg::Unmeasured { reason: "not measured".to_owned() })
 }
 
 /// Why a text is no history.
@@ -178,7 +210,6 @@ impl History {
             // A moment in which the owner measured nothing is no round of it.
             let times: BTreeSet<WallMs> =
                 a_legs.iter().flat_map(|(_, points)| points.keys().copied()).collect();
-            let missing = || Recorded(Leg::Unmeasured { reason: "not measured".to_owned() });
             let round = |at: WallMs| {
                 let exit = |(exit, a): &(NodeId, BTreeMap<WallMs, Recorded>)| {
                     let b = b_legs.get(exit).and_then(|points| points.get(&at));
@@ -239,12 +270,36 @@ impl History {
         self.owners.iter().map(span).sum::<f64>() / 86_400_000.0
     }
 
-    /// One trace for every owner that has something to choose.
-    pub fn traces(&self) -> Vec<Trace> {
+    /// Every owner that has something to choose, with its trace.
+    pub fn subjects(&self) -> Vec<Subject> {
         let owners = self.owners.iter().enumerate();
         let owners = owners.filter(|(_, owner)| owner.exits.len() > 1 && owner.rounds.len() > 1);
-        owners.map(|(number, owner)| owner.trace(number as u64)).collect()
+        let subject = |(number, owner): (usize, &OwnerHistory)| Subject {
+            owner: owner.owner.clone(),
+            exits: owner.exits.clone(),
+            start: owner.rounds.first().map_or(0, |(at, _)| *at),
+            trace: owner.trace(number as u64),
+        };
+        owners.map(subject).collect()
     }
+
+    /// One trace for every owner that has something to choose.
+    pub fn traces(&self) -> Vec<Trace> {
+        self.subjects().into_iter().map(|subject| subject.trace).collect()
+    }
+}
+
+/// An owner that has something to choose.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Its name.
+    pub owner: String,
+    /// Names of the exits, in saved order.
+    pub exits: Vec<String>,
+    /// When the trace starts.
+    pub start: WallMs,
+    /// What it measured.
+    pub trace: Trace,
 }
 
 impl OwnerHistory {
@@ -308,8 +363,9 @@ impl OwnerHistory {
 fn state(legs: &[&Leg], at: usize) -> Option<LegState> {
     let mean = |rounds: usize, value: fn((f64, f64)) -> f64| {
         let around = &legs[at.saturating_sub(rounds)..(at + rounds + 1).min(legs.len())];
-        let values: Vec<f64> = around.iter().filter_map(|leg| leg.numbers()).map(value).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        let values = around.iter().filter_map(|leg| leg.numbers()).map(value);
+        let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
+        (count > 0).then(|| sum / f64::from(count))
     };
     let state = |base_ms, loss, dead| {
         Some(LegState { base_ms, jitter_ms: 0.0, loss, mode_share: 0.0, mode_ms: 0.0, dead })
@@ -322,10 +378,14 @@ fn state(legs: &[&Leg], at: usize) -> Option<LegState> {
     state(ms, mean(LOSS_ROUNDS, |(_, loss)| loss)?, None)
 }
 
-/// What a stored point says; why a leg failed is not kept with it.
+/// What a stored point says; why a leg failed is not kept with it. Rounded as in a file, so that a file of it gives the same
+/// replay.
 fn leg_of(latency_ms: Option<f64>, loss: Option<f64>) -> Leg {
     match (latency_ms, loss) {
-        (Some(ms), Some(loss)) => Leg::from_average(true, ms, loss * 100.0),
+        (Some(ms), Some(loss)) => {
+            let (ms, loss) = written(ms, loss);
+            Leg::from_average(true, ms, loss * 100.0)
+        }
         (None, Some(_)) => Leg::Failed { reason: LegFailure::AllLost },
         _ => Leg::Unmeasured { reason: "not measured".to_owned() },
     }

@@ -11,6 +11,7 @@
 //! - [`scenarios`]: the traces that rules are judged by, with what is accepted
 //! - [`history`]: what was really measured, as a file and as a trace
 //! - [`report`] and [`suggest`]: what ways of choosing would have made of it, and which settings suit it
+//! - [`question`]: a replay as it is asked for from outside, with everything that can be wrong about it
 //! - [`families`]: random traces for tuning and, apart from those, for reporting
 
 pub mod best;
@@ -18,6 +19,7 @@ pub mod families;
 pub mod groups;
 pub mod history;
 pub mod peers;
+pub mod question;
 pub mod random;
 pub mod report;
 pub mod run;
@@ -26,5 +28,5 @@ pub mod suggest;
 pub mod trace;
 
 pub use random::Random;
-pub use run::{FailFilter, Pick, Rule, Run, Switch, World, run};
+pub use run::{FailFilter, Pick, Rule, Run, Switch, World, run, run_all};
 pub use trace::{Change, Dead, Exit, Script, Trace, What};

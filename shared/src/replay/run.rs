@@ -1,7 +1,7 @@
 //! A rule on a trace.
 
 use super::random::Random;
-use super::trace::{Trace, within};
+use super::trace::{Trace, Truth, Truths, within};
 use crate::best_exit::Reason;
 use crate::link::Sample;
 
@@ -12,6 +12,10 @@ const HINDSIGHT_MS: u64 = 60_000;
 /// An exit that is worse than the best by less than this, and by less than this share of its score, need not be left.
 const WORSE_MS: f64 = 20.0;
 const WORSE_RATIO: f64 = 0.15;
+/// An exit whose score is this near to the best one's is as good: what was measured is not known any better.
+pub const BEST_MS: f64 = 1.0;
+/// Steps between two questions whether to go on.
+const ASK_STEPS: usize = 4096;
 /// Being worse for less than this is not missed.
 const ENDURED_MS: u64 = 60_000;
 
@@ -22,6 +26,8 @@ pub struct World<'a> {
     pub trace: &'a Trace,
     /// Milliseconds since its start.
     pub now: u64,
+    /// What is true of every exit now.
+    pub truths: &'a [Truth],
 }
 
 impl World<'_> {
@@ -58,7 +64,7 @@ impl World<'_> {
 
     /// Whether a user's connection through an exit comes up now.
     pub fn dial(&self, exit: usize) -> bool {
-        self.trace.truth(exit, self.now, 0.0).usable
+        self.truths[exit].usable
     }
 }
 
@@ -140,10 +146,16 @@ pub struct Switch {
 /// What a rule made of a trace.
 #[derive(Clone, Debug)]
 pub struct Run {
+    /// The exit at the start; `None`: the trace has no step.
+    pub first: Option<usize>,
     /// Mean excess of the true score over the best exit of each moment.
     pub mean_excess_ms: f64,
     /// 99th percentile of it.
     pub p99_excess_ms: f64,
+    /// Mean latency of the exit in use while it worked; `None`: it never did.
+    pub mean_latency_ms: Option<f64>,
+    /// Time on the best exit, or on one that is worse by no more than [`BEST_MS`].
+    pub best_ms: u64,
     /// Time on an unusable exit while a usable one existed.
     pub unusable_ms: u64,
     /// All changes.
@@ -171,58 +183,147 @@ impl Run {
 
 /// Runs a rule over a trace; truth is scored with this penalty per percent of loss.
 pub fn run(rule: &mut dyn Rule, trace: &Trace, penalty_ms_per_percent: f64) -> Run {
-    // The rule draws from numbers of its own, or its measuring would change what happens.
-    let mut random = Random::new(trace.seed ^ 0x5eed);
-    let steps = usize::try_from(trace.length_ms / trace.step_ms).unwrap_or(0);
-    let mut watch = Watch::default();
-    let (mut excess, mut switches, mut unusable_ms) = (Vec::with_capacity(steps), Vec::new(), 0);
-    let mut current: Option<usize> = None;
-    let (mut before, mut left_ms) = (0, None);
-    for step in 0..steps {
-        let now = step as u64 * trace.step_ms;
-        let Pick { choice: chosen, used } = rule.second(&World { trace, now }, &mut random);
-        if trace.onset == Some(now) {
-            before = used;
-        } else if trace.onset.is_some_and(|onset| now > onset) && used != before && left_ms.is_none() {
-            left_ms = trace.onset.map(|onset| now - onset);
+    let mut running = Running::new(rule, trace);
+    let mut truths = Truths::new(trace, penalty_ms_per_percent);
+    for now in moments(trace) {
+        truths.go_to(now);
+        running.step(now, &truths);
+    }
+    running.end()
+}
+
+/// Runs rules side by side, so that what is true of every moment is found once. `None`: `proceed`, which is asked now and
+/// then, said no.
+pub fn run_all(
+    rules: &mut [Box<dyn Rule>],
+    trace: &Trace,
+    penalty_ms_per_percent: f64,
+    proceed: &dyn Fn() -> bool,
+) -> Option<Vec<Run>> {
+    let mut all: Vec<Running<'_>> = rules.iter_mut().map(|rule| Running::new(rule.as_mut(), trace)).collect();
+    let mut truths = Truths::new(trace, penalty_ms_per_percent);
+    for (step, now) in moments(trace).enumerate() {
+        if step % ASK_STEPS == 0 && !proceed() {
+            return None;
         }
-        if let Some(from) = current.filter(|from| *from != chosen) {
-            let needless = needless(trace, now, from, chosen, penalty_ms_per_percent);
-            switches.push(Switch { at: now, from, to: chosen, needless });
-        }
-        current = Some(chosen);
-        if within(&trace.unknown, now) {
-            watch.worse = None;
-            continue;
-        }
-        let truths = (0..trace.exits.len()).map(|exit| trace.truth(exit, now, penalty_ms_per_percent));
-        let best = truths.clone().min_by(|a, b| a.score_ms.total_cmp(&b.score_ms));
-        let truth = trace.truth(used, now, penalty_ms_per_percent);
-        let more = (truth.score_ms - best.map_or(truth.score_ms, |best| best.score_ms)).max(0.0);
-        excess.push(more);
-        watch.see(used, more >= WORSE_MS.max(WORSE_RATIO * truth.score_ms), now);
-        if !truth.usable && truths.clone().any(|truth| truth.usable) {
-            unusable_ms += trace.step_ms;
+        truths.go_to(now);
+        for running in &mut all {
+            running.step(now, &truths);
         }
     }
-    let mean_excess_ms = excess.iter().sum::<f64>() / excess.len().max(1) as f64;
-    excess.sort_by(f64::total_cmp);
-    let p99 = excess.get((excess.len() * 99) / 100).copied().unwrap_or(0.0);
-    let detection_ms = trace.onset.and_then(|onset| {
-        let first = switches.iter().find(|switch: &&Switch| switch.at >= onset)?;
-        Some(first.at - onset)
-    });
-    Run {
-        mean_excess_ms,
-        p99_excess_ms: p99,
-        unusable_ms,
-        switches,
-        detection_ms,
-        left_ms,
-        reasons: rule.reasons().to_vec(),
-        excess_ms: excess.iter().map(|ms| *ms as f32).collect(),
-        delays_ms: watch.delays_ms,
-        endured: watch.endured,
+    Some(all.into_iter().map(Running::end).collect())
+}
+
+/// The steps of a trace.
+fn moments(trace: &Trace) -> impl Iterator<Item = u64> {
+    let step_ms = trace.step_ms;
+    (0..trace.length_ms / step_ms).map(move |step| step * step_ms)
+}
+
+/// A rule on its way through a trace.
+struct Running<'a> {
+    rule: &'a mut dyn Rule,
+    trace: &'a Trace,
+    random: Random,
+    watch: Watch,
+    first: Option<usize>,
+    current: Option<usize>,
+    switches: Vec<Switch>,
+    /// Sum of what was lost against the best exit, and each step's part.
+    excess_sum_ms: f64,
+    excess_ms: Vec<f32>,
+    best_ms: u64,
+    unusable_ms: u64,
+    /// Sum and number of the latencies of the exit in use while it worked.
+    latency: (f64, u64),
+    before: usize,
+    left_ms: Option<u64>,
+}
+
+impl<'a> Running<'a> {
+    fn new(rule: &'a mut dyn Rule, trace: &'a Trace) -> Self {
+        let steps = usize::try_from(trace.length_ms / trace.step_ms).unwrap_or(0);
+        Self {
+            rule,
+            trace,
+            // The rule draws from numbers of its own, or its measuring would change what happens.
+            random: Random::new(trace.seed ^ 0x5eed),
+            watch: Watch::default(),
+            first: None,
+            current: None,
+            switches: Vec::new(),
+            excess_sum_ms: 0.0,
+            excess_ms: Vec::with_capacity(steps),
+            best_ms: 0,
+            unusable_ms: 0,
+            latency: (0.0, 0),
+            before: 0,
+            left_ms: None,
+        }
+    }
+
+    fn step(&mut self, now: u64, truths: &Truths<'_>) {
+        let (trace, truths, penalty) = (self.trace, &truths.now, truths.penalty_ms_per_percent);
+        let Pick { choice: chosen, used } = self.rule.second(&World { trace, now, truths }, &mut self.random);
+        if trace.onset == Some(now) {
+            self.before = used;
+        } else if trace.onset.is_some_and(|onset| now > onset)
+            && used != self.before
+            && self.left_ms.is_none()
+        {
+            self.left_ms = trace.onset.map(|onset| now - onset);
+        }
+        if let Some(from) = self.current.filter(|from| *from != chosen) {
+            let needless = needless(trace, now, from, chosen, penalty);
+            self.switches.push(Switch { at: now, from, to: chosen, needless });
+        }
+        self.first = self.first.or(Some(chosen));
+        self.current = Some(chosen);
+        if within(&trace.unknown, now) {
+            self.watch.worse = None;
+            return;
+        }
+        let truth = truths[used];
+        let best = truths.iter().map(|truth| truth.score_ms).min_by(f64::total_cmp);
+        let more = (truth.score_ms - best.unwrap_or(truth.score_ms)).max(0.0);
+        self.excess_sum_ms += more;
+        self.excess_ms.push(more as f32);
+        self.watch.see(used, more >= WORSE_MS.max(WORSE_RATIO * truth.score_ms), now);
+        if truth.usable {
+            self.latency = (self.latency.0 + truth.latency_ms, self.latency.1 + 1);
+            if more <= BEST_MS {
+                self.best_ms += trace.step_ms;
+            }
+        } else if truths.iter().any(|truth| truth.usable) {
+            self.unusable_ms += trace.step_ms;
+        }
+    }
+
+    fn end(mut self) -> Run {
+        let trace = self.trace;
+        let mean_excess_ms = self.excess_sum_ms / self.excess_ms.len().max(1) as f64;
+        self.excess_ms.sort_unstable_by(f32::total_cmp);
+        let p99 = self.excess_ms.get((self.excess_ms.len() * 99) / 100).copied().map_or(0.0, f64::from);
+        let detection_ms = trace.onset.and_then(|onset| {
+            let first = self.switches.iter().find(|switch: &&Switch| switch.at >= onset)?;
+            Some(first.at - onset)
+        });
+        let (sum, count) = self.latency;
+        Run {
+            first: self.first,
+            mean_excess_ms,
+            p99_excess_ms: p99,
+            mean_latency_ms: (count > 0).then(|| sum / count as f64),
+            best_ms: self.best_ms,
+            unusable_ms: self.unusable_ms,
+            switches: self.switches,
+            detection_ms,
+            left_ms: self.left_ms,
+            reasons: self.rule.reasons().to_vec(),
+            excess_ms: self.excess_ms,
+            delays_ms: self.watch.delays_ms,
+            endured: self.watch.endured,
+        }
     }
 }
 

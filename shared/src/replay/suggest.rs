@@ -1,12 +1,11 @@
 //! Settings for a history: what candidates would have done, and how often each would switch for nothing.
 
-use super::best::Best;
+use super::history::Subject;
 use super::random::Random;
-use super::report::{Outcome, best_name};
-use super::run::{Run, run};
+use super::report::{Outcome, ReplayError, Way, compare};
 use super::trace::Trace;
 use crate::best_exit::{Applied, Candidate, DecisionRules, Leg, OwnerState, Round, Settings};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Switches for nothing that a day may have.
 const FALSE_PER_DAY: f64 = 1.0;
@@ -18,7 +17,8 @@ const FEW_DAYS: f64 = 1.0;
 const DAY_MS: f64 = 86_400_000.0;
 
 /// Settings that were tried.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Tried {
     /// Which rules.
@@ -37,7 +37,8 @@ pub struct Tried {
 }
 
 /// Settings that would have done better, and why.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Suggestion {
     /// All settings, with what is suggested.
@@ -51,10 +52,11 @@ pub struct Suggestion {
 }
 
 /// A setting that is to be changed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Change {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
     /// The value that was replayed.
     pub from: String,
     /// The value that is suggested.
@@ -81,15 +83,22 @@ fn candidates(settings: &Settings) -> Vec<Settings> {
     all
 }
 
-/// Tries candidates on a history.
-pub fn suggest(traces: &[Trace], settings: &Settings) -> Suggestion {
-    let noise: Vec<Vec<DatedRound>> = traces.iter().map(by_lot).collect();
+/// Tries candidates on what owners measured. `proceed` is asked now and then.
+pub(super) fn suggest(
+    subjects: &[&Subject],
+    settings: &Settings,
+    proceed: &dyn Fn() -> bool,
+) -> Result<Suggestion, ReplayError> {
+    let traces: Vec<&Trace> = subjects.iter().map(|subject| &subject.trace).collect();
+    let noise: Vec<Vec<DatedRound>> = traces.iter().map(|trace| by_lot(trace)).collect();
     let days = (traces.iter().map(|trace| trace.known_ms() as f64).sum::<f64>() / DAY_MS).max(1e-9);
-    let penalty = settings.loss_penalty_ms_per_percent;
-    let attempt = |settings: Settings| {
-        let name = best_name(settings.decision_rules);
-        let one = |trace| run(&mut Best::new(name, settings.clone()), trace, penalty);
-        let runs: Vec<Run> = traces.iter().map(one).collect();
+    let candidates = candidates(settings);
+    let ways: Vec<Way> = candidates.iter().cloned().map(Way::best).collect();
+    let outcomes = compare("", subjects, &ways, settings.loss_penalty_ms_per_percent, proceed)?.policies;
+    let attempt = |(settings, outcome): (Settings, Outcome)| {
+        if !proceed() {
+            return Err(ReplayError::Stopped);
+        }
         let in_vain: usize = traces
             .iter()
             .zip(&noise)
@@ -100,18 +109,19 @@ pub fn suggest(traces: &[Trace], settings: &Settings) -> Suggestion {
             confirmations: settings.confirmations,
             cooldown_ms: settings.cooldown_ms,
             min_advantage_ratio: settings.min_advantage_ratio,
-            outcome: Outcome::of(name, traces, &runs),
+            outcome,
             false_switches_per_day: in_vain as f64 / days,
         };
-        (settings, tried)
+        Ok((settings, tried))
     };
-    let mut tried: Vec<(Settings, Tried)> = candidates(settings).into_iter().map(attempt).collect();
+    let mut tried: Vec<(Settings, Tried)> =
+        candidates.into_iter().zip(outcomes).map(attempt).collect::<Result<_, _>>()?;
     let best = choose(&tried);
     let chosen = tried.remove(best);
     let why = explain(&chosen.1, if best == 0 { None } else { tried.first().map(|(_, now)| now) }, days);
     let mut all = vec![chosen.1];
     all.extend(tried.into_iter().map(|(_, tried)| tried));
-    Suggestion { changes: changes(settings, &chosen.0), settings: chosen.0, why, tried: all }
+    Ok(Suggestion { changes: changes(settings, &chosen.0), settings: chosen.0, why, tried: all })
 }
 
 /// Among those that switch for nothing rarely enough, the ones with about the least excess; of these the one that
@@ -173,7 +183,7 @@ fn changes(from: &Settings, to: &Settings) -> Vec<Change> {
     for name in ["confirmations", "cooldownMs", "minAdvantageRatio"] {
         pairs.push((name, from.number(name).to_string(), to.number(name).to_string()));
     }
-    let change = |(name, from, to)| Change { name, from, to };
+    let change = |(name, from, to): (&str, String, String)| Change { name: name.to_owned(), from, to };
     pairs.into_iter().filter(|(_, from, to)| from != to).map(change).collect()
 }
 

@@ -133,6 +133,17 @@ impl Script {
         state
     }
 
+    /// The same, for moments that do not go back; `begun` is the number of records that have begun, 0 at first.
+    fn follow(&self, t: u64, begun: &mut usize) -> LegState {
+        if self.recorded.is_empty() {
+            return self.at(t);
+        }
+        while self.recorded.get(*begun).is_some_and(|(from, _)| *from <= t) {
+            *begun += 1;
+        }
+        self.recorded[begun.saturating_sub(1)].1
+    }
+
     /// One SYN at a moment, with the deadline of the specification.
     pub fn sample(&self, t: u64, random: &mut Random) -> Sample {
         let state = self.at(t);
@@ -225,6 +236,8 @@ pub struct Trace {
 pub struct Truth {
     /// Its score with everything known: mean latency plus the penalty of the loss.
     pub score_ms: f64,
+    /// Its mean latency alone.
+    pub latency_ms: f64,
     /// Connections through it work.
     pub usable: bool,
 }
@@ -256,12 +269,56 @@ impl Trace {
 
     /// What is true at a moment.
     pub fn truth(&self, exit: usize, t: u64, penalty_ms_per_percent: f64) -> Truth {
-        let exit = &self.exits[exit];
-        let (a, b) = (exit.a.at(t), exit.b.at(t));
+        let legs = (self.exits[exit].a.at(t), self.exits[exit].b.at(t));
+        self.truth_of(exit, legs, t, penalty_ms_per_percent)
+    }
+
+    /// The same where both legs are known.
+    fn truth_of(
+        &self,
+        exit: usize,
+        legs: (LegState, LegState),
+        t: u64,
+        penalty_ms_per_percent: f64,
+    ) -> Truth {
+        let (exit, (a, b)) = (&self.exits[exit], legs);
         let dead = a.dead.is_some() || b.dead.is_some() || within(&exit.relay_dead, t) || t < exit.added;
         let mean = |leg: &LegState| leg.base_ms + leg.jitter_ms + leg.mode_share * leg.mode_ms;
         let loss = if dead { 1.0 } else { 1.0 - (1.0 - a.loss) * (1.0 - b.loss) };
-        Truth { score_ms: mean(&a) + mean(&b) + loss * 100.0 * penalty_ms_per_percent, usable: loss < 0.95 }
+        let latency_ms = mean(&a) + mean(&b);
+        Truth {
+            score_ms: latency_ms + loss * 100.0 * penalty_ms_per_percent,
+            latency_ms,
+            usable: loss < 0.95,
+        }
+    }
+}
+
+/// What is true of all exits, moment after moment. Recorded legs are followed and not searched.
+#[derive(Debug)]
+pub(super) struct Truths<'a> {
+    trace: &'a Trace,
+    pub(super) penalty_ms_per_percent: f64,
+    /// How many records of both legs of every exit have begun.
+    begun: Vec<(usize, usize)>,
+    /// What is true at the last moment that was asked for.
+    pub(super) now: Vec<Truth>,
+}
+
+impl<'a> Truths<'a> {
+    pub(super) fn new(trace: &'a Trace, penalty_ms_per_percent: f64) -> Self {
+        let begun = vec![(0, 0); trace.exits.len()];
+        Self { trace, penalty_ms_per_percent, begun, now: Vec::with_capacity(trace.exits.len()) }
+    }
+
+    /// Goes on to a moment that is not before the last.
+    pub(super) fn go_to(&mut self, t: u64) {
+        self.now.clear();
+        for (i, exit) in self.trace.exits.iter().enumerate() {
+            let begun = &mut self.begun[i];
+            let legs = (exit.a.follow(t, &mut begun.0), exit.b.follow(t, &mut begun.1));
+            self.now.push(self.trace.truth_of(i, legs, t, self.penalty_ms_per_percent));
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Outcome, machine, replay as replays, scoring, strategies, validation};
 use crate::field::FieldError;
+use crate::replay::question::Replayable;
 use js_sys::{Object, Reflect};
 use serde::Serialize;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
@@ -81,6 +82,25 @@ pub fn rank(json: &str) -> Result<String, JsValue> {
 #[wasm_bindgen]
 pub fn replay(history: &str, json: &str) -> Result<String, JsValue> {
     written(replays::replay(history, json))
+}
+
+/// A history that is read once and replayed any number of times.
+#[wasm_bindgen(js_name = History)]
+#[derive(Debug)]
+pub struct JsHistory(Replayable);
+
+#[wasm_bindgen(js_class = History)]
+impl JsHistory {
+    /// See [`replays::prepare`].
+    #[wasm_bindgen(constructor)]
+    pub fn new(history: &str) -> Result<JsHistory, JsValue> {
+        replays::prepare(history).map(Self).map_err(|error| thrown(&error))
+    }
+
+    /// See [`replays::answer`].
+    pub fn replay(&self, json: &str) -> Result<String, JsValue> {
+        written(replays::answer(&self.0, json))
+    }
 }
 
 /// See [`machine::Machine`].

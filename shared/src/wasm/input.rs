@@ -32,16 +32,6 @@ pub fn read<T: DeserializeOwned>(json: &str, most: usize) -> Outcome<T> {
     })
 }
 
-/// Puts the name of the argument before the field of an error.
-pub fn within(argument: &str, mut error: FieldError) -> FieldError {
-    error.field = match error.field.as_str() {
-        "" => argument.to_owned(),
-        field if field.starts_with('[') => format!("{argument}{field}"),
-        field => format!("{argument}.{field}"),
-    };
-    error
-}
-
 /// A time in milliseconds. JavaScript's clocks have fractions, which are cut off.
 pub fn time_ms(field: &str, ms: f64) -> Outcome<u64> {
     if !(0.0..=MAX_SAFE).contains(&ms) {
@@ -67,7 +57,7 @@ mod tests {
         assert_eq!(read::<Value>(&deep, 1 << 20).unwrap_err().code, "malformed");
         let error = read::<Vec<u8>>("[1,2,-3]", 99).unwrap_err();
         assert_eq!((error.field.as_str(), error.code.as_str()), ("[2]", "out_of_range"));
-        assert_eq!(within("list", error).field, "list[2]");
+        assert_eq!(error.within("list").field, "list[2]");
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl Machine {
     pub fn new(json: &str) -> Outcome<Self> {
         let New { settings, exits, applied } = input::arguments(json)?;
         if let Some(error) = settings.validate().into_iter().next() {
-            return Err(input::within("settings", error));
+            return Err(error.within("settings"));
         }
         unique("exits", &exits)?;
         if exits.is_empty() || exits.len() > MAX_GROUP_NODES {

@@ -33,7 +33,7 @@ fn steps(trace: &Trace, settings: &Settings) -> Vec<Step> {
             complete: true,
             monitoring: true,
             online: !shared::replay::trace::within(&trace.offline, now),
-            candidates: best.measure(&World { trace, now }, &mut random),
+            candidates: best.measure(&World { trace, now, truths: &[] }, &mut random),
             pin: pin.map(|(_, _, exit)| shared::replay::best::node(*exit)),
             answer,
             restart,

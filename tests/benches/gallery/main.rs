@@ -22,8 +22,8 @@ use tests::netlab::LabError;
 use thirtyfour::WebDriver;
 use thirtyfour::cdp::domains::page::{CaptureScreenshot, ImageFormat};
 
-/// Of the lossy format: text stays sharp at it, and a screen takes some 25 KB.
-const QUALITY: u32 = 75;
+/// Of the lossy format: text stays sharp at it, and a screen takes some 15 KB.
+const QUALITY: u32 = 55;
 
 #[derive(Parser)]
 struct Arguments {

@@ -10,6 +10,7 @@ mod accessible;
 #[path = "../interop/address.rs"]
 mod address;
 mod assets;
+mod audit;
 mod browser;
 mod chart;
 mod choosing;

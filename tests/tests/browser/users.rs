@@ -4,10 +4,12 @@ use crate::browser::Device;
 use crate::page::PATIENCE;
 use crate::run::{logged_in, nothing_wrong, with_panel};
 use anyhow::{Result, ensure};
+use shared::api::{NodeInput, Role, UserChange, UserInput, UserRecord};
 use shared::testid;
 use tests::rig::{Api, eventually};
 
 const PASSWORD: &str = "a password for the night";
+const OTHER_PASSWORD: &str = "a password for the day";
 
 fn field(name: &str) -> String {
     testid::with(testid::USER_FIELD, name)
@@ -81,6 +83,37 @@ async fn a_user_is_added_changed_and_deleted_and_a_viewer_changes_nothing() {
         page.hides(&testid::with(testid::USER_ROW, 2)).await?;
         ensure!(users(&api).await? == [admin]);
         nothing_wrong(page).await
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_gets_another_password_is_asked_for_it_at_once() {
+    with_panel("users-ended", Device::Desk, async |page, panel| {
+        let api = panel.api().await?;
+        let input = UserInput { username: "night".into(), password: PASSWORD.into(), role: Role::Viewer };
+        let user: UserRecord = api.send("POST", "/api/v1/users", &input).await?;
+        page.open("/").await?;
+        page.log_in_as("night", PASSWORD).await?;
+        page.open("/nodes").await?;
+        page.shows(testid::EMPTY).await?;
+        // What comes without asking comes by the event stream, so it is there.
+        let node = NodeInput {
+            name: "hk".to_owned(),
+            server_ip: "192.0.2.1".to_owned(),
+            port_range: "10000-60000".to_owned(),
+            ..NodeInput::default()
+        };
+        let node = api.create_node(&node).await?;
+        page.shows(&testid::with(testid::NODE_ROW, node.id)).await?;
+
+        let change = UserChange { role: None, password: Some(OTHER_PASSWORD.to_owned()) };
+        let _: UserRecord = api.send("PUT", &format!("/api/v1/users/{}", user.id), &change).await?;
+        page.shows(testid::SESSION_DIALOG).await?;
+        page.fill(testid::LOGIN_PASSWORD, OTHER_PASSWORD).await?;
+        page.click(testid::LOGIN_SUBMIT).await?;
+        page.hides(testid::SESSION_DIALOG).await?;
+        page.shows(&testid::with(testid::NODE_ROW, node.id)).await.map(|_| ())
     })
     .await;
 }

@@ -2,7 +2,7 @@ use crate::api::{Feed, client};
 use crate::i18n::{common, lang, nodes as words, t};
 use crate::pages::loaded::loaded;
 use crate::pages::question::closes;
-use crate::reactive::{Memo, RwSignal, Signal, part};
+use crate::reactive::{Memo, RwSignal, Show, Signal, part};
 use crate::ui::{Button, CopyBox, Dialog, Look};
 use leptos::prelude::*;
 use shared::ids::NodeId;
@@ -42,6 +42,12 @@ pub fn InstallDialog(asked: RwSignal<Option<Installing>>) -> AnyView {
 /// The command's placeholder for the secret.
 const PLACEHOLDER: &str = "<secret>";
 
+/// Whether an address leads nowhere from another machine.
+fn is_of_this_machine(address: &str) -> bool {
+    let host = address.split_once("://").map_or(address, |(_, host)| host);
+    ["127.", "localhost", "[::1]", "0.0.0.0"].iter().any(|own| host.starts_with(own))
+}
+
 #[component]
 fn Command(installing: Installing) -> AnyView {
     let id = installing.id;
@@ -58,6 +64,7 @@ fn Command(installing: Installing) -> AnyView {
     });
     let script = Signal::derive(move || lines.with(|lines| lines.0.clone()));
     let line = Signal::derive(move || lines.with(|lines| lines.1.clone()));
+    let own = Memo::new(move |_| command.get().is_some_and(|answer| is_of_this_machine(&answer.panel)));
     let secret = installing.secret.map(|secret| {
         view! {
             <div class="alert notice">
@@ -72,6 +79,9 @@ fn Command(installing: Installing) -> AnyView {
     view! {
         {secret}
         <p>{t(words::INSTALL_HINT)}</p>
+        <Show when=move || own.get()>
+            <div class="alert notice"><p>{t(words::INSTALL_LOOPBACK)}</p></div>
+        </Show>
         {loaded(command, move || view! {
             <CopyBox text=script testid=testid::INSTALL_SCRIPT />
             <p>{t(words::INSTALL_BY_HAND)}</p>
@@ -80,4 +90,19 @@ fn Command(installing: Installing) -> AnyView {
         {placeholder}
     }
     .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of_this_machine;
+
+    #[test]
+    fn addresses_that_lead_nowhere_from_elsewhere_are_told_apart() {
+        for own in ["ws://127.0.0.1:6365", "ws://localhost:6365", "ws://[::1]:6365"] {
+            assert!(is_of_this_machine(own), "{own}");
+        }
+        for other in ["wss://panel.example.com", "ws://192.0.2.1:6365", "ws://[2001:db8::1]:6365"] {
+            assert!(!is_of_this_machine(other), "{other}");
+        }
+    }
 }

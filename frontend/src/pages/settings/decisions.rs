@@ -1,3 +1,4 @@
+use crate::api::json::parse;
 use crate::api::session::may_write;
 use crate::api::{Feed, client};
 use crate::format;
@@ -87,7 +88,7 @@ fn number_of(range: &Range, text: &str) -> Result<Value, FieldError> {
     };
     let text = text.trim();
     if FRACTIONS.contains(&range.field) {
-        let number = serde_json::from_str::<Value>(text).ok().and_then(|number| number.as_f64());
+        let number = parse(text).and_then(|number| number.as_f64());
         let number =
             number.ok_or_else(|| FieldError::new(range.field, "number_invalid", "write a number"))?;
         return Ok(Value::from(number));
