@@ -1,6 +1,6 @@
 //! Which screen an address stands for, and moving between them without loading the page anew.
 //!
-//! The page has ten addresses; a general router weighs more than all their screens' frames together.
+//! The page has eleven addresses; a general router weighs more than all their screens' frames together.
 
 use crate::reactive::ArcRwSignal;
 use leptos::prelude::*;
@@ -20,6 +20,8 @@ pub enum Screen {
     EditTunnel(TunnelId),
     /// `/tunnels/42/monitor`
     Monitor(TunnelId),
+    /// `/tunnels/42/what-if`
+    WhatIf(TunnelId),
     /// `/forwards`
     Forwards,
     /// `/nodes`
@@ -44,6 +46,7 @@ impl Screen {
             [Some("tunnels"), Some("new"), None, _] => Screen::NewTunnel,
             [Some("tunnels"), Some(id), Some("edit"), None] => tunnel(id, Screen::EditTunnel),
             [Some("tunnels"), Some(id), Some("monitor"), None] => tunnel(id, Screen::Monitor),
+            [Some("tunnels"), Some(id), Some("what-if"), None] => tunnel(id, Screen::WhatIf),
             [Some("forwards"), None, ..] => Screen::Forwards,
             [Some("nodes"), None, ..] => Screen::Nodes,
             [Some("settings"), None, ..] => Screen::Settings,
@@ -129,6 +132,7 @@ mod tests {
             ("/tunnels/new", Screen::NewTunnel),
             ("/tunnels/42/edit", Screen::EditTunnel(TunnelId(42))),
             ("/tunnels/42/monitor", Screen::Monitor(TunnelId(42))),
+            ("/tunnels/42/what-if", Screen::WhatIf(TunnelId(42))),
             ("/tunnels/42", Screen::Unknown),
             ("/tunnels/42/edit/more", Screen::Unknown),
             ("/tunnels/x/edit", Screen::Unknown),

@@ -297,6 +297,29 @@ ids! {
     /// Button of the user form.
     USER_SAVE = "user-save";
 
+    /// Link on the monitor.
+    WHAT_IF_OPEN = "what-if-open";
+    /// Input or select of the what-if screen, by JSON name.
+    WHAT_IF_FIELD = "what-if-field:";
+    /// Slider of the what-if screen, by JSON name.
+    WHAT_IF_SLIDER = "what-if-slider:";
+    /// Checkbox of a policy, by its text.
+    WHAT_IF_POLICY = "what-if-policy:";
+    /// Button.
+    WHAT_IF_RESET = "what-if-reset";
+    /// Button.
+    WHAT_IF_SUGGEST = "what-if-suggest";
+    /// Button.
+    WHAT_IF_USE = "what-if-use";
+    /// Card with what came of the replay.
+    WHAT_IF_RESULT = "what-if-result";
+    /// What would have been different, in words.
+    WHAT_IF_WORDS = "what-if-words";
+    /// Table of the ways of choosing.
+    WHAT_IF_TABLE = "what-if-table";
+    /// Row of it, by its place from 0.
+    WHAT_IF_ROW = "what-if-row:";
+
     /// List of what needs somebody.
     ATTENTION = "attention";
     /// Input.

@@ -2,6 +2,7 @@
 
 use crate::bundle::{self, Code};
 use crate::cache::Cache;
+use crate::packages;
 use crate::project::Project;
 use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
@@ -9,7 +10,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Their names: those of the programs of `frontend`, and those by which the page asks for them.
-pub(crate) const NAMES: [&str; 2] = ["tunnel-editor", "tunnel-charts"];
+pub(crate) const NAMES: [&str; 3] = ["tunnel-editor", "tunnel-charts", "what-if"];
+
+/// The worker that replays histories beside the page: its script, which uses the npm package's code.
+const WORKER: &str = "replay-worker";
+const WORKER_SOURCE: &str = "frontend/replay_worker.js";
+/// The code that wasm-bindgen made for the package.
+const PACKAGE: &str = "exitpilot_shared";
 
 /// The folder in that of the page.
 pub(crate) const FOLDER: &str = "modules";
@@ -32,6 +39,10 @@ pub(crate) fn build(project: &Project, cache: &Cache, site: &Path) -> Result<()>
         bundle(project, cache, name, name, &work)?;
         named.push(format!("{name}={}", place(&work, name, &folder)?));
     }
+    packages::build(project)?;
+    let package = place(&packages::shared_dir(project), PACKAGE, &folder)?;
+    let source = fs::read_to_string(project.root().join(WORKER_SOURCE))?;
+    named.push(format!("{WORKER}={}", script(WORKER, &source, &format!("{PACKAGE}.js"), &package, &folder)?));
     let index = site.join("index.html");
     let html = fs::read_to_string(&index).with_context(|| format!("cannot read {}", index.display()))?;
     Ok(fs::write(&index, with_names(&html, &named.join(" "))?)?)
@@ -58,12 +69,16 @@ fn place(work: &Path, name: &str, folder: &Path) -> Result<String> {
     let module = fs::read(work.join(format!("{name}_bg.wasm")))?;
     let hashed = format!("{name}-{}_bg.wasm", hash(&module));
     fs::write(folder.join(&hashed), module)?;
-    let script = fs::read_to_string(work.join(format!("{name}.js")))?;
-    let old = format!("{name}_bg.wasm");
-    ensure!(script.contains(&old), "{name}.js does not name its module");
-    let script = script.replace(&old, &hashed);
-    let script_name = format!("{name}-{}.js", hash(script.as_bytes()));
-    fs::write(folder.join(&script_name), script)?;
+    let text = fs::read_to_string(work.join(format!("{name}.js")))?;
+    script(name, &text, &format!("{name}_bg.wasm"), &hashed, folder)
+}
+
+/// Writes a script under a name with its hash, with another name for the file that it uses. Answers with its own.
+fn script(name: &str, text: &str, uses: &str, instead: &str, folder: &Path) -> Result<String> {
+    ensure!(text.contains(uses), "{name}.js does not name {uses}");
+    let text = text.replace(uses, instead);
+    let script_name = format!("{name}-{}.js", hash(text.as_bytes()));
+    fs::write(folder.join(&script_name), text)?;
     Ok(script_name)
 }
 
@@ -82,7 +97,7 @@ fn with_names(html: &str, names: &str) -> Result<String> {
 
 /// Says what each of them loads beyond a first visit.
 pub(crate) fn weigh(site: &Path) -> Result<()> {
-    for name in NAMES {
+    for name in NAMES.into_iter().chain([WORKER, PACKAGE]) {
         let mut total = 0;
         for entry in fs::read_dir(site.join(FOLDER))? {
             let entry = entry?;

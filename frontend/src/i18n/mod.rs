@@ -12,6 +12,7 @@ pub mod nodes;
 pub mod reason;
 pub mod settings;
 pub mod tunnels;
+pub mod what_if;
 
 use crate::browser;
 use crate::reactive::ArcRwSignal;
@@ -83,6 +84,7 @@ mod tests {
             reason::ALL,
             settings::ALL,
             tunnels::ALL,
+            what_if::ALL,
         ];
         for (name, text) in all.into_iter().flatten() {
             assert!(!text.zh.is_empty() && !text.en.is_empty(), "{name} is empty");

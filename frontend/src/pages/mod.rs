@@ -16,3 +16,4 @@ pub mod sending;
 pub mod settings;
 pub mod shell;
 pub mod tunnels;
+pub mod what_if;

@@ -1,7 +1,7 @@
 //! The frame around all screens: navigation, banners, and the dialog that asks for a new login.
 
 use super::login::LoginForm;
-use super::{audit, editor, forwards, monitor, nodes, overview, settings, tunnels};
+use super::{audit, editor, forwards, monitor, nodes, overview, settings, tunnels, what_if};
 use crate::api::client;
 use crate::api::live::{Connection, use_live};
 use crate::api::session::{self, Session};
@@ -59,6 +59,7 @@ fn Screens() -> AnyView {
         Screen::NewTunnel => view! { <editor::NewTunnel /> }.into_any(),
         Screen::EditTunnel(id) => view! { <editor::EditTunnel id /> }.into_any(),
         Screen::Monitor(id) => view! { <monitor::Monitor id /> }.into_any(),
+        Screen::WhatIf(id) => view! { <what_if::WhatIf id /> }.into_any(),
         Screen::Forwards => view! { <forwards::list::ForwardList /> }.into_any(),
         Screen::Nodes => view! { <nodes::list::NodeList /> }.into_any(),
         Screen::Settings => view! { <settings::SettingsPage /> }.into_any(),

@@ -6,7 +6,7 @@ use super::pin::{PinDialog, PinSubject};
 use crate::api::live::use_live;
 use crate::api::session::may_write;
 use crate::api::{Feed, client};
-use crate::i18n::{common, lang, monitor as words, t};
+use crate::i18n::{common, lang, monitor as words, t, what_if};
 use crate::pages::loaded::loaded;
 use crate::pages::names::{Names, use_names};
 use crate::reactive::{Effect, Memo, RwSignal, Show, Signal, each};
@@ -72,6 +72,9 @@ pub fn Monitor(id: TunnelId) -> AnyView {
     view! {
         <Heading text=title>
             <LinkButton text=common::NAV_TUNNELS href="/tunnels" />
+            <Show when=move || is_best.get()>
+                <LinkButton text=what_if::OPEN href=format!("/tunnels/{id}/what-if") testid=testid::WHAT_IF_OPEN />
+            </Show>
             <Show when=may_write>
                 <LinkButton text=common::EDIT href=format!("/tunnels/{id}/edit") testid=testid::with(testid::TUNNEL_EDIT, id) />
                 <Show when=move || is_best.get()>

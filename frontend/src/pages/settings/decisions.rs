@@ -80,7 +80,7 @@ impl Typed {
 }
 
 /// The JSON number that a text stands for. One that does not fit its type is out of range.
-fn number_of(range: &Range, text: &str) -> Result<Value, FieldError> {
+pub fn number_of(range: &Range, text: &str) -> Result<Value, FieldError> {
     let out_of_range = || {
         FieldError::new(range.field, "out_of_range", "out of range")
             .with("min", format::plain(range.min))
@@ -205,7 +205,8 @@ fn Deciding(typed: Typed, wrong: FieldErrors) -> AnyView {
     .into_any()
 }
 
-fn rules_text(rules: DecisionRules) -> &'static str {
+/// A set of rules as it is stored.
+pub fn rules_text(rules: DecisionRules) -> &'static str {
     match rules {
         DecisionRules::Classic => "classic",
         DecisionRules::Adaptive => "adaptive",
