@@ -14,8 +14,15 @@ use std::path::{Path, PathBuf};
 const LIMIT: u64 = 350_000;
 
 /// What the page is made of.
-const INPUTS: [&str; 7] =
-    ["frontend", "shared", "packaging/npm/shared", "Cargo.lock", "Cargo.toml", "Trunk.toml", ".cargo/config.toml"];
+const INPUTS: [&str; 7] = [
+    "frontend",
+    "shared",
+    "packaging/npm/shared",
+    "Cargo.lock",
+    "Cargo.toml",
+    "Trunk.toml",
+    ".cargo/config.toml",
+];
 
 /// Builds the page into target/site/ unless its inputs are those of the last build.
 pub(crate) fn build(project: &Project) -> Result<()> {

@@ -27,6 +27,7 @@ pub(crate) fn screens(stage: &Stage, tunnel: &Tunnel) -> Result<Vec<Screen>> {
         ("/tunnels/new".to_owned(), "editor-new", testid::EDITOR.to_owned()),
         (format!("/tunnels/{id}/edit"), "editor", testid::EDITOR.to_owned()),
         (format!("/tunnels/{id}/monitor"), "monitor", owner),
+        (format!("/tunnels/{id}/what-if"), "what-if", testid::WHAT_IF_RESULT.to_owned()),
         ("/forwards".to_owned(), "forwards", testid::FORWARD_ROW.to_owned()),
         ("/nodes".to_owned(), "nodes", row),
         ("/settings".to_owned(), "settings", testid::SETTINGS_SAVE.to_owned()),

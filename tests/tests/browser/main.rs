@@ -29,3 +29,4 @@ mod page;
 mod run;
 mod settings;
 mod users;
+mod what_if;

@@ -23,7 +23,8 @@ pub fn answer(desk: Desk, report: &Report, penalty: f64) -> AnyView {
     let lang = lang();
     let names: Vec<String> =
         report.policies.iter().enumerate().map(|(i, outcome)| name_of(i, outcome, lang)).collect();
-    let rows = report.policies.iter().zip(&names).enumerate().map(|(i, (outcome, name))| row(i, outcome, name));
+    let rows =
+        report.policies.iter().zip(&names).enumerate().map(|(i, (outcome, name))| row(i, outcome, name));
     let judged = words::JUDGED.with(lang, &[("penalty", &format::ms(penalty))]);
     let several = report.courses.len() > 1;
     let courses = report.courses.iter().map(|course| strips(desk, course, &names, several));
@@ -82,10 +83,8 @@ fn difference(report: &Report, lang: Lang) -> String {
             ("share_before", &format::percent(before.best_share)),
         ],
     );
-    let first = words::FIRST.with(
-        lang,
-        &[("time", &format::date_time(at, lang)), ("exit", &name(is)), ("before", &name(was))],
-    );
+    let first = words::FIRST
+        .with(lang, &[("time", &format::date_time(at, lang)), ("exit", &name(is)), ("before", &name(was))]);
     let gain = before.mean_excess_ms - after.mean_excess_ms;
     let mean = match gain {
         better if better >= 0.05 => words::BETTER.with(lang, &[("ms", &format::ms(better))]),

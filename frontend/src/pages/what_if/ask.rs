@@ -16,14 +16,8 @@ use shared::replay::report::DECIDING;
 use shared::testid;
 
 /// Policies of other systems that can be compared with.
-pub const POLICIES: [&str; 6] = [
-    "urltest(tolerance=50)",
-    "min",
-    "min_avg10",
-    "min_moving_avg",
-    "fixed_fallback(0)",
-    "fixed(0)",
-];
+pub const POLICIES: [&str; 6] =
+    ["urltest(tolerance=50)", "min", "min_avg10", "min_moving_avg", "fixed_fallback(0)", "fixed(0)"];
 const HOUR_MS: i64 = 3_600_000;
 /// Hours of history, with their words.
 const SPANS: [(i64, crate::i18n::Text); 3] =
@@ -130,7 +124,9 @@ pub fn fields(asked: Asked, wrong: FieldErrors, owners: Signal<Vec<String>>) -> 
     let owner = move || {
         let choices = Signal::derive(move || {
             let all = Choice::new("", words::OWNERS_ALL.say(lang()));
-            std::iter::once(all).chain(owners.get().into_iter().map(|name| Choice::new(name.clone(), name))).collect::<Vec<_>>()
+            std::iter::once(all)
+                .chain(owners.get().into_iter().map(|name| Choice::new(name.clone(), name)))
+                .collect::<Vec<_>>()
         });
         (owners.get().len() > 1).then(|| {
             view! {

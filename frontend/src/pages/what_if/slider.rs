@@ -12,13 +12,24 @@ use shared::testid;
 fn stops(field: &str) -> &'static [f64] {
     match field {
         "confirmations" => &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0],
-        "minAdvantageMs" => &[0.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 500.0],
+        "minAdvantageMs" => {
+            &[0.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 500.0]
+        }
         "minAdvantageRatio" => &[0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1.0],
         "lossPenaltyMsPerPercent" => {
             &[0.0, 5.0, 10.0, 20.0, 30.0, 50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 500.0, 1000.0]
         }
         _ => &[
-            0.0, 5000.0, 10_000.0, 15_000.0, 30_000.0, 60_000.0, 120_000.0, 300_000.0, 600_000.0, 1_800_000.0,
+            0.0,
+            5000.0,
+            10_000.0,
+            15_000.0,
+            30_000.0,
+            60_000.0,
+            120_000.0,
+            300_000.0,
+            600_000.0,
+            1_800_000.0,
             3_600_000.0,
         ],
     }
@@ -53,9 +64,11 @@ pub fn slider(range: Range, value: RwSignal<String>, error: Signal<Option<String
     let id = testid::with(testid::WHAT_IF_FIELD, range.field);
     let field = match unit {
         Some(unit) => {
-            view! { <TextField label value field=range.field error hint unit mode="decimal" testid=id /> }.into_any()
+            view! { <TextField label value field=range.field error hint unit mode="decimal" testid=id /> }
+                .into_any()
         }
-        None => view! { <TextField label value field=range.field error hint mode="decimal" testid=id /> }.into_any(),
+        None => view! { <TextField label value field=range.field error hint mode="decimal" testid=id /> }
+            .into_any(),
     };
     let spoken = move || match unit {
         Some(unit) => format!("{} {}", value.get(), t(unit)()),

@@ -1,7 +1,9 @@
 //! Where histories are replayed: a worker, so that the page goes on meanwhile.
 
 use crate::api::ApiError;
-use leptos::prelude::{LocalStorage, StoredValue, on_cleanup, GetValue as _, SetValue as _, UpdateValue as _, WithValue as _};
+use leptos::prelude::{
+    GetValue as _, LocalStorage, SetValue as _, StoredValue, UpdateValue as _, WithValue as _, on_cleanup,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use shared::api::Problem;
@@ -132,7 +134,8 @@ impl Replayer {
         let on_message: Closure<dyn Fn(web_sys::MessageEvent)> =
             Closure::new(move |event: web_sys::MessageEvent| {
                 // A script that does not come is an error event without data.
-                let text = js_sys::Reflect::get(&event, &"data".into()).ok().and_then(|data| data.as_string());
+                let text =
+                    js_sys::Reflect::get(&event, &"data".into()).ok().and_then(|data| data.as_string());
                 self.received(text.as_deref());
             });
         worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
@@ -143,7 +146,8 @@ impl Replayer {
     fn received(self, text: Option<&str>) {
         let reply = text.and_then(|text| serde_json::from_str::<Reply>(text).ok());
         let taken = self.state.try_update_value(|queue| {
-            let current = queue.busy.as_ref().is_some_and(|(id, _)| reply.as_ref().is_none_or(|it| it.id == *id));
+            let current =
+                queue.busy.as_ref().is_some_and(|(id, _)| reply.as_ref().is_none_or(|it| it.id == *id));
             if current { (queue.busy.take(), queue.next.take()) } else { (None, None) }
         });
         let Some((Some((_, work)), next)) = taken else { return };
