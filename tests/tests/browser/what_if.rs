@@ -98,7 +98,7 @@ async fn other_settings_are_tried_and_put_in_force() {
             json!({ "inForce": true, "settings": { "decisionRules": "classic", "confirmations": confirmations },
                 "policies": ["min"] })
         };
-        let path = format!("/tunnels/{}/replay", tunnel.id);
+        let path = format!("/api/v1/tunnels/{}/replay", tunnel.id);
         let told: Value = api.send("POST", &path, &ask(10)).await?;
         let of = |place: usize| told["policies"][place]["switches"].to_string();
         ensure!(of(0) != of(1) && of(1) == "0", "no history to tell settings apart by: {told}");
