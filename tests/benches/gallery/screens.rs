@@ -37,6 +37,7 @@ async fn addresses(camera: &Camera<'_>, scene: &Scene) -> Result<()> {
         ("/tunnels".to_owned(), "tunnels", testid::with(testid::TUNNEL_CHIP, id)),
         (format!("/tunnels/{id}/edit"), "editor", testid::EDITOR.to_owned()),
         (format!("/tunnels/{id}/monitor"), "monitor", owner),
+        (format!("/tunnels/{id}/what-if"), "what-if", testid::WHAT_IF_TABLE.to_owned()),
         ("/forwards".to_owned(), "forwards", testid::FORWARD_ROW.to_owned()),
         ("/nodes".to_owned(), "nodes", testid::with(testid::NODE_ROW, scene.unused)),
         ("/settings".to_owned(), "settings", testid::SETTINGS_SAVE.to_owned()),
@@ -65,7 +66,7 @@ async fn addresses(camera: &Camera<'_>, scene: &Scene) -> Result<()> {
 
 /// What a screen shows further down.
 async fn below(camera: &Camera<'_>, name: &str) -> Result<()> {
-    if !["monitor", "settings"].contains(&name) || camera.is_phone() {
+    if !["monitor", "settings", "what-if"].contains(&name) || camera.is_phone() {
         return Ok(());
     }
     camera.page.script("window.scrollTo(0, document.documentElement.scrollHeight)").await?;
