@@ -30,7 +30,7 @@ pub fn answer(desk: Desk, report: &Report, penalty: f64) -> AnyView {
     let courses = report.courses.iter().map(|course| strips(desk, course, &names, several));
     view! {
         <p class="difference" data-testid=testid::WHAT_IF_WORDS>{difference(report, lang)}</p>
-        <div class="table-scroll">
+        <div class="table-scroll" tabindex="0" role="region" aria-label=t(words::RESULT)>
             <table data-testid=testid::WHAT_IF_TABLE>
                 <thead>
                     <tr>

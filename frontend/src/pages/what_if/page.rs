@@ -114,7 +114,9 @@ fn content(desk: Desk) -> AnyView {
     let suggest = move |()| {
         let checked = asked.checked();
         if checked.errors.is_empty() {
-            (busy.set(true), suggested.set(None), suggesting.set(true));
+            busy.set(true);
+            suggested.set(None);
+            suggesting.set(true);
             replayer.instead(Work::Ask(asked.question(&checked.json, true)));
         }
     };

@@ -44,12 +44,14 @@ struct Running {
     _on_message: Closure<dyn Fn(web_sys::MessageEvent)>,
 }
 
+type Told = std::rc::Rc<dyn Fn(&Work, Outcome)>;
+
 /// A worker with at most one piece of work, and the newest that waits for it. What was asked for before is not answered.
 #[derive(Clone, Copy)]
 pub struct Replayer {
     running: StoredValue<Option<Running>, LocalStorage>,
     state: StoredValue<Queue, LocalStorage>,
-    told: StoredValue<Option<std::rc::Rc<dyn Fn(&Work, Outcome)>>, LocalStorage>,
+    told: StoredValue<Option<Told>, LocalStorage>,
 }
 
 #[derive(Default)]
@@ -155,12 +157,11 @@ impl Replayer {
             self.stop();
         }
         let failed = reply.as_ref().is_none_or(|reply| reply.error.is_some());
-        if let Some(next) = next {
-            if !failed || matches!(work, Work::Ask(_)) {
-                // The answer is old already.
-                self.send(next);
-                return;
-            }
+        if let Some(next) = next
+            && (!failed || matches!(work, Work::Ask(_)))
+        {
+            // The answer is old already.
+            return self.send(next);
         }
         let outcome = match reply {
             None => Err(unreachable()),
