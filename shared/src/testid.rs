@@ -234,6 +234,8 @@ ids! {
     CHART_SPAN = "chart-span:";
     /// Button: `earlier`, `later`, `in`, `out`, `reset` or `table`.
     CHART_TOOL = "chart-tool:";
+    /// Link to what is shown as a file: `csv` or `json`.
+    CHART_FILE = "chart-file:";
     /// Button that hides an exit's lines and shows them again, by exit.
     CHART_KEY = "chart-key:";
     /// Select of the owner.

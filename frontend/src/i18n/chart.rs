@@ -18,6 +18,7 @@ texts! {
     EARLIER = "更早", "Earlier";
     LATER = "更晚", "Later";
     RESET = "恢复", "Reset";
+    EXPORT = "导出", "Export";
     TABLE = "表格", "Table";
     TABLE_CAPTION = "每格依次为延迟、丢包和得分，最新的在最前", "Latency, loss and score of each exit, newest first";
     TIME = "时间", "Time";

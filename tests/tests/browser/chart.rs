@@ -229,6 +229,18 @@ async fn charts_show_what_was_measured_and_can_be_steered() {
         let table = testid::with(testid::CHART_TABLE, owner);
         page.says(&table, "已从 exit-a 切换到 exit-b").await?;
         page.says(&table, " ms · 0 % · ").await?;
+        // And as files.
+        for (format, start) in [("csv", "leg,fromNodeId"), ("json", "[{")] {
+            let link = testid::with(testid::CHART_FILE, format);
+            let script = format!(
+                "const [done] = arguments;
+                 const link = document.querySelector('[data-testid=\"{link}\"]');
+                 fetch(link.href).then((it) => it.text()).then(done);"
+            );
+            let file = page.answer(&script).await?;
+            let file = file.as_str().unwrap_or_default();
+            ensure!(file.starts_with(start) && file.len() > 1000, "{format}: {file:.200}");
+        }
         nothing_wrong(page).await
     })
     .await;

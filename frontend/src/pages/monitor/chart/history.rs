@@ -61,6 +61,7 @@ pub struct Shown {
 /// What the charts share.
 #[derive(Clone, Copy)]
 pub struct Board {
+    id: TunnelId,
     /// What is looked at.
     pub view: RwSignal<View>,
     /// The span that resetting goes back to.
@@ -90,6 +91,7 @@ impl Board {
         });
         let feed = Feed::list(move || fetch(access.clone(), id, axis.get_untracked()));
         Self {
+            id,
             view,
             span: RwSignal::new(HOUR_MS),
             width,
@@ -342,9 +344,26 @@ fn Tools(board: Board, table: RwSignal<bool>) -> AnyView {
                 <Button text=words::RESET testid=testid::with(testid::CHART_TOOL, "reset") disabled=at_rest
                     on_press=Callback::new(move |()| board.reset()) />
             </div>
+            <div class="segments" role="group" aria-label=t(words::EXPORT)>
+                {file(board, "CSV", "csv")}
+                {file(board, "JSON", "json")}
+            </div>
             {toggle(t(words::TABLE), testid::with(testid::CHART_TOOL, "table"), move || table.get(),
                 move || table.update(|shown| *shown = !*shown))}
         </div>
+    }
+    .into_any()
+}
+
+/// A link to what is shown as a file.
+fn file(board: Board, name: &'static str, format: &'static str) -> AnyView {
+    let href: Box<dyn Fn() -> String + Send> = Box::new(move || {
+        let (id, Axis { from, to, step_ms }) = (board.id, board.axis.get());
+        format!("/api/v1/tunnels/{id}/quality?from={from}&to={to}&step={step_ms}&format={format}")
+    });
+    let saved_as = format!("tunnel-{}-quality.{format}", board.id);
+    view! {
+        <a class="button" href=href download=saved_as data-testid=testid::with(testid::CHART_FILE, format)>{name}</a>
     }
     .into_any()
 }
