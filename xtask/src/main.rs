@@ -18,6 +18,7 @@ mod run;
 mod setup;
 mod site;
 mod stamp;
+mod styles;
 
 use clap::{Parser, Subcommand};
 use std::net::SocketAddr;

@@ -39,7 +39,7 @@ pub(crate) fn build(project: &Project, cache: &Cache, site: &Path) -> Result<()>
         bundle(project, cache, name, name, &work)?;
         named.push(format!("{name}={}", place(&work, name, &folder)?));
     }
-    packages::build(project)?;
+    packages::build_shared(project)?;
     let package = place(&packages::shared_dir(project), PACKAGE, &folder)?;
     let source = fs::read_to_string(project.root().join(WORKER_SOURCE))?;
     named.push(format!("{WORKER}={}", script(WORKER, &source, &format!("{PACKAGE}.js"), &package, &folder)?));

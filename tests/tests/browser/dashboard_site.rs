@@ -27,6 +27,15 @@ pub(crate) fn folder() -> Option<PathBuf> {
 
 /// Serves these files on loopback for as long as the test runs, with this content security policy.
 pub(crate) async fn serve(folder: PathBuf, policy: String) -> io::Result<SocketAddr> {
+    serve_before(folder, policy, None).await
+}
+
+/// The same; what is below /api/ is asked of the panel at that address.
+pub(crate) async fn serve_before(
+    folder: PathBuf,
+    policy: String,
+    panel: Option<SocketAddr>,
+) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move {
@@ -34,19 +43,30 @@ pub(crate) async fn serve(folder: PathBuf, policy: String) -> io::Result<SocketA
             let (folder, policy) = (folder.clone(), policy.clone());
             tokio::spawn(async move {
                 // What goes wrong here is missed by the page.
-                let _ = tokio::time::timeout(LIMIT, answer(stream, &folder, &policy)).await;
+                let _ = tokio::time::timeout(LIMIT, answer(stream, &folder, &policy, panel)).await;
             });
         }
     });
     Ok(address)
 }
 
-async fn answer(mut stream: TcpStream, folder: &Path, policy: &str) -> io::Result<()> {
+async fn answer(
+    mut stream: TcpStream,
+    folder: &Path,
+    policy: &str,
+    panel: Option<SocketAddr>,
+) -> io::Result<()> {
     let mut request = Vec::new();
-    while !request.ends_with(b"\r\n\r\n") {
+    let end = loop {
+        if let Some(end) = request.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+            break end;
+        }
         if stream.read_buf(&mut request).await? == 0 {
             return Ok(());
         }
+    };
+    if let Some(panel) = panel.filter(|_| request.split(|byte| *byte == b' ').nth(1).is_some_and(is_api)) {
+        return forward(stream, &request, end, panel).await;
     }
     let request = String::from_utf8_lossy(&request);
     let path = request.split(' ').nth(1).unwrap_or("/").split('?').next().unwrap_or("/");
@@ -76,4 +96,22 @@ async fn answer(mut stream: TcpStream, folder: &Path, policy: &str) -> io::Resul
     stream.write_all(head.as_bytes()).await?;
     stream.write_all(&body).await?;
     stream.shutdown().await
+}
+
+fn is_api(path: &[u8]) -> bool {
+    path.starts_with(b"/api/")
+}
+
+/// Hands a request on, as one that ends its connection: the next one may be for a file.
+async fn forward(mut stream: TcpStream, request: &[u8], end: usize, panel: SocketAddr) -> io::Result<()> {
+    let (head, body) = request.split_at(end);
+    let mut upstream = TcpStream::connect(panel).await?;
+    for line in String::from_utf8_lossy(head).split("\r\n") {
+        if !line.to_ascii_lowercase().starts_with("connection:") {
+            upstream.write_all(format!("{line}\r\n").as_bytes()).await?;
+        }
+    }
+    upstream.write_all(b"Connection: close").await?;
+    upstream.write_all(body).await?;
+    tokio::io::copy_bidirectional(&mut stream, &mut upstream).await.map(|_| ())
 }

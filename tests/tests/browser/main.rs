@@ -2,7 +2,7 @@
 //!
 //! Each test has a panel and a browser of its own and ends with a browser log in which nothing is wrong. What the page
 //! must be seen to do while links get bad runs in the lab, with agents as processes; the rest needs no more than a
-//! panel on loopback. `dashboard` is about another page: one made for Clash, in front of an agent; `package` about pages that use our npm package. Screenshots of every screen go to `target/screenshots`, and of the last moment of a failed test.
+//! panel on loopback. `dashboard` is about another page: one made for Clash, in front of an agent; `package` and `plugin` about pages that use our npm packages. Screenshots of every screen go to `target/screenshots`, and of the last moment of a failed test.
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
@@ -26,6 +26,7 @@ mod nodes;
 mod on_demand;
 mod package;
 mod page;
+mod plugin;
 mod run;
 mod settings;
 mod users;

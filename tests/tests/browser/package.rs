@@ -1,4 +1,4 @@
-//! The npm package in a browser: its example in plain HTML, and the vectors that pass natively and in Node.js.
+//! The npm package `@exitpilot/shared` in a browser: its example in plain HTML, and the vectors that pass natively and in Node.js.
 
 use crate::browser::Device;
 use crate::dashboard_site;
@@ -52,7 +52,7 @@ async fn the_npm_package_decides_in_a_browser_as_everywhere() {
 }
 
 /// Waits until an element holds the text.
-async fn says(page: &Page, id: &str, text: &str) -> Result<()> {
+pub(crate) async fn says(page: &Page, id: &str, text: &str) -> Result<()> {
     eventually(&format!("{id} says {text}"), PATIENCE, async || {
         let now = page.script(&format!("return document.getElementById('{id}')?.textContent ?? ''")).await?;
         ensure!(now.as_str().is_some_and(|now| now.contains(text)), "it says {now}");
@@ -61,7 +61,7 @@ async fn says(page: &Page, id: &str, text: &str) -> Result<()> {
     .await
 }
 
-fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+pub(crate) fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;

@@ -20,11 +20,23 @@ const HARMLESS: &str = "`integrity` attribute is currently ignored for preload d
 pub(crate) struct Page {
     driver: WebDriver,
     base: String,
+    /// The host of the shadow tree whose elements are meant, as a selector.
+    host: Option<&'static str>,
 }
 
 impl Page {
     pub(crate) fn new(driver: WebDriver, base: String) -> Self {
-        Self { driver, base }
+        Self { driver, base, host: None }
+    }
+
+    /// The same page, but elements are those in a shadow tree.
+    pub(crate) fn inside(&self, host: &'static str) -> Self {
+        Self { host: Some(host), ..self.clone() }
+    }
+
+    /// Asks the browser itself (Chrome DevTools Protocol).
+    pub(crate) async fn browser(&self, command: &str) -> Result<Value> {
+        Ok(self.driver.cdp().send_raw(command, serde_json::json!({})).await?)
     }
 
     /// Loads an address of the page anew.
@@ -90,7 +102,13 @@ impl Page {
 
     /// All elements whose name is this one.
     pub(crate) async fn all(&self, id: &str) -> Result<Vec<WebElement>> {
-        Ok(self.driver.find_all(By::Css(format!("[data-testid=\"{id}\"]"))).await?)
+        let selector = By::Css(format!("[data-testid=\"{id}\"]"));
+        let Some(host) = self.host else { return Ok(self.driver.find_all(selector).await?) };
+        let mut found = Vec::new();
+        for host in self.driver.find_all(By::Css(host)).await? {
+            found.extend(host.get_shadow_root().await?.find_all(selector.clone()).await?);
+        }
+        Ok(found)
     }
 
     /// All elements whose name starts so, in the order of the page.
@@ -164,7 +182,12 @@ impl Page {
     /// Replaces what is written in an input, as a person would.
     pub(crate) async fn fill(&self, id: &str, text: &str) -> Result<()> {
         let input = self.shows(id).await?;
-        input.send_keys(Key::Control + "a").await?;
+        if self.host.is_some() {
+            // In a shadow tree the driver puts the caret to the end each time.
+            input.clear().await?;
+        } else {
+            input.send_keys(Key::Control + "a").await?;
+        }
         if text.is_empty() {
             input.send_keys(Key::Backspace + "").await?;
         } else {

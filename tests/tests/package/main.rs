@@ -1,6 +1,6 @@
-//! The npm package `@exitpilot/shared` as its users have it: installed into a project, in Node.js and under TypeScript.
+//! The npm packages as their users have them: installed into a project, in Node.js and under TypeScript.
 //!
-//! `cargo xtask packages` builds it. `EXITPILOT_MALFORMED` (10000) says how many malformed inputs each function gets,
+//! `cargo xtask packages` builds them. `EXITPILOT_MALFORMED` (10000) says how many malformed inputs each function gets,
 //! `EXITPILOT_SEED` (1) which.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on shall fail where it stands")]
@@ -62,4 +62,20 @@ fn a_typescript_project_compiles() {
         project.compile(&["StrategyField.tsx"]);
         project.node(&project.folder().join("out/use.js"), &[]);
     }
+}
+
+/// The editor's types and its React example compile under TypeScript's strict rules; what must not compile does not. Where
+/// there is no document, the package can be loaded all the same: pages are also drawn on servers.
+#[test]
+fn a_typescript_project_with_the_editor_compiles() {
+    let Some(project) = Project::with("tunnel-editor") else { return };
+    let example = project.package().join("examples/react/TunnelEditor.tsx");
+    std::fs::copy(example, project.folder().join("TunnelEditor.tsx")).unwrap();
+    std::fs::copy(project::script("typescript").join("editor.tsx"), project.folder().join("editor.tsx"))
+        .unwrap();
+    project.compile(&["TunnelEditor.tsx", "editor.tsx"]);
+    let script = project.folder().join("load.mjs");
+    std::fs::write(&script, "import { mountTunnelEditor } from '@exitpilot/tunnel-editor'; console.log(typeof mountTunnelEditor);")
+        .unwrap();
+    assert_eq!(project.node(&script, &[]).trim(), "function");
 }

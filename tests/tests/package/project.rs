@@ -19,12 +19,18 @@ pub(crate) fn script(name: &str) -> PathBuf {
 /// An empty project with the package installed.
 pub(crate) struct Project {
     folder: TempDir,
+    name: &'static str,
 }
 
 impl Project {
     /// `None` where the package was not built or Node.js is not there; then the skip is already announced.
     pub(crate) fn new() -> Option<Self> {
-        let built = root().join("target/dist/npm/shared");
+        Self::with("shared")
+    }
+
+    /// With another one of the packages.
+    pub(crate) fn with(name: &'static str) -> Option<Self> {
+        let built = root().join("target/dist/npm").join(name);
         if !built.join("package.json").is_file() {
             println!("SKIPPED: the npm package is not built, run cargo xtask packages");
             return None;
@@ -33,7 +39,7 @@ impl Project {
             println!("SKIPPED: Node.js is not installed");
             return None;
         }
-        let project = Self { folder: tempfile::tempdir().unwrap() };
+        let project = Self { folder: tempfile::tempdir().unwrap(), name };
         fs::write(project.folder().join("package.json"), r#"{"type":"module","private":true}"#).unwrap();
         project.install(&built);
         Some(project)
@@ -64,7 +70,7 @@ impl Project {
 
     /// Where the package is in it.
     pub(crate) fn package(&self) -> PathBuf {
-        self.folder().join("node_modules/@exitpilot/shared")
+        self.folder().join("node_modules/@exitpilot").join(self.name)
     }
 
     /// Runs a script as a file of the project, so that it finds the package; it must succeed. Returns what it printed.

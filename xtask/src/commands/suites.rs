@@ -84,7 +84,7 @@ impl Suite {
             Self::Unit | Self::Api | Self::Sim | Self::Interop => &[],
             Self::Wasm => &[Part::WasmStd, Part::WasmBindgen, Part::Node, Part::TypeScript],
             Self::System => &[Part::Lab],
-            Self::Browser => &[Part::Browser, Part::Axe, Part::Dashboard, Part::Lab],
+            Self::Browser => &[Part::Browser, Part::Axe, Part::Dashboard, Part::React, Part::Lab],
             Self::Postgres => &[Part::Postgres],
         }
     }

@@ -116,6 +116,7 @@ fn run_step(project: &Project, cache: &Cache, step: &Step, arguments: &Arguments
     cargo.env("EXITPILOT_BIN_DIR", project.debug_binaries());
     cargo.env("EXITPILOT_PEERS_DIR", cache.peers());
     cargo.env("EXITPILOT_TYPESCRIPT_DIR", setup::typescript_dir(cache));
+    cargo.env("EXITPILOT_REACT_DIR", setup::react_dir(cache));
     cargo.env("EXITPILOT_DASHBOARD_DIR", setup::dashboard_dir(cache));
     cargo.env("EXITPILOT_AXE", setup::axe_script(cache));
     stream(&mut cargo, STEP_LIMIT)

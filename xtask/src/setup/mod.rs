@@ -3,8 +3,10 @@
 pub(crate) mod apt;
 mod axe;
 mod dashboard;
+mod npm;
 mod page_tools;
 mod peers;
+mod react;
 mod rust_source;
 mod scratch;
 mod typescript;
@@ -13,6 +15,7 @@ mod wasm_std;
 pub(crate) use axe::script as axe_script;
 pub(crate) use dashboard::folder as dashboard_dir;
 pub(crate) use page_tools::{TRUNK_VERSION, WASM_OPT_VERSION, trunk_dir, wasm_bindgen_dir, wasm_opt_dir};
+pub(crate) use react::folder as react_dir;
 pub(crate) use typescript::folder as typescript_dir;
 pub(crate) use wasm_std::{Way, toolchain as wasm_toolchain};
 
@@ -44,6 +47,8 @@ pub(crate) enum Part {
     Dashboard,
     /// What compiles projects that use our npm packages.
     TypeScript,
+    /// React and a bundler, for a page that uses our npm packages.
+    React,
     /// The server binaries for the suite that runs on PostgreSQL.
     Postgres,
 }
@@ -64,6 +69,7 @@ impl Part {
             Self::Axe => "axe-core",
             Self::Dashboard => "dashboard",
             Self::TypeScript => "TypeScript",
+            Self::React => "React",
             Self::Postgres => "PostgreSQL",
         }
     }
@@ -80,6 +86,7 @@ impl Part {
             Self::Axe => axe::install(setup),
             Self::Dashboard => dashboard::install(setup),
             Self::TypeScript => typescript::install(setup),
+            Self::React => react::install(setup),
             Self::Postgres => apt::postgres(setup),
         }
     }
@@ -122,7 +129,15 @@ pub(crate) fn ensure(project: &Project, cache: &Cache, parts: &[Part]) -> Result
 pub(crate) fn everything(project: &Project, cache: &Cache, way: Way, with_peers: bool) -> Result<bool> {
     let setup = Setup { project, cache, way, talkative: true };
     let mut parts = Part::PAGE.to_vec();
-    parts.extend([Part::Node, Part::TypeScript, Part::Browser, Part::Axe, Part::Dashboard, Part::Lab]);
+    parts.extend([
+        Part::Node,
+        Part::TypeScript,
+        Part::React,
+        Part::Browser,
+        Part::Axe,
+        Part::Dashboard,
+        Part::Lab,
+    ]);
     if project.packages().iter().any(|package| package.targets("test").contains(&"postgres")) {
         parts.push(Part::Postgres);
     }
