@@ -27,6 +27,11 @@ pub fn current() -> Session {
     CURRENT.get()
 }
 
+/// To be called when a screen has gone: forgets what it read, see [`ArcRwSignal::forget_gone`].
+pub fn forget_gone() {
+    CURRENT.forget_gone();
+}
+
 /// Whether somebody is logged in at this moment.
 pub fn is_active() -> bool {
     CURRENT.with_untracked(|session| matches!(session, Session::Active(_)))

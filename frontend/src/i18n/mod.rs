@@ -53,6 +53,11 @@ pub fn follow(lang: Lang) {
     }
 }
 
+/// To be called when a screen has gone: forgets what it read, see [`ArcRwSignal::forget_gone`].
+pub fn forget_gone() {
+    CURRENT.forget_gone();
+}
+
 /// A text as a part of a view; follows the language.
 pub fn t(text: Text) -> impl Fn() -> &'static str + Copy + Send + Sync + 'static {
     move || text.say(lang())

@@ -81,7 +81,7 @@ impl Told {
 
 /// A screen that is shown. It goes, and everything of it, with this value.
 pub struct Mounted {
-    _view: Box<dyn Any>,
+    view: Option<Box<dyn Any>>,
     refresh: Rc<dyn Fn()>,
 }
 
@@ -99,7 +99,7 @@ impl Mounted {
             view
         });
         let refresh = refresh.get().cloned().unwrap_or_else(|| Rc::new(|| ()));
-        Self { _view: Box::new(view), refresh }
+        Self { view: Some(Box::new(view)), refresh }
     }
 
     /// Changes the language, without anything typed being lost. All screens of a bundle speak the same one.
@@ -110,5 +110,12 @@ impl Mounted {
     /// Fetches what may have changed.
     pub fn refresh(&self) {
         (self.refresh)();
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        self.view = None;
+        i18n::forget_gone();
     }
 }

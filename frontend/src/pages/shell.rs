@@ -6,7 +6,7 @@ use crate::api::client;
 use crate::api::live::{Connection, use_live};
 use crate::api::session::{self, Session};
 use crate::browser;
-use crate::i18n::{Text, common, t};
+use crate::i18n::{self, Text, common, t};
 use crate::reactive::{Effect, Memo, RwSignal, Show, part, phrase};
 use crate::router::{self, A, Screen};
 use crate::ui::field::said;
@@ -53,6 +53,14 @@ pub fn Shell() -> AnyView {
 #[component]
 fn Screens() -> AnyView {
     let screen = Memo::new(move |()| Screen::of(&router::path()));
+    Effect::with_before(move |before: Option<Screen>| {
+        let now = screen.get();
+        if before.is_some_and(|before| before != now) {
+            i18n::forget_gone();
+            session::forget_gone();
+        }
+        now
+    });
     part(move || match screen.get() {
         Screen::Overview => view! { <overview::Overview /> }.into_any(),
         Screen::Tunnels => view! { <tunnels::list::TunnelList /> }.into_any(),
