@@ -58,12 +58,19 @@ async fn files_are_compressed_cached_and_known_by_their_tag() {
     assert_eq!(known.send().await.status, 304);
 }
 
-/// Every file that the page was built into, without its compressed forms.
-fn files() -> Vec<String> {
-    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/site"));
-    let files =
-        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    files.filter(|name| !name.starts_with('.') && !name.ends_with(".br") && !name.ends_with(".gz")).collect()
+/// Every file that the page was built into, those in folders too, without its compressed forms: paths below the page's
+/// folder.
+fn files(folder: &std::path::Path, above: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let name = format!("{above}{}", entry.file_name().into_string().unwrap());
+        if entry.file_type().unwrap().is_dir() {
+            files.extend(self::files(&entry.path(), &format!("{name}/")));
+        } else if !name.starts_with('.') && !name.ends_with(".br") && !name.ends_with(".gz") {
+            files.push(name);
+        }
+    }
+    files
 }
 
 #[tokio::test]
@@ -73,7 +80,8 @@ async fn every_file_has_its_type_its_forms_and_a_name_that_never_means_another()
     }
     let panel = Panel::new().await;
     let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/site"));
-    let files = files();
+    let files = files(folder, "");
+    assert!(files.iter().any(|name| name.contains('/')), "no screen is loaded on demand: {files:?}");
     for ending in ["html", "js", "css", "wasm", "svg"] {
         assert!(files.iter().any(|name| name.ends_with(ending)), "no {ending} among {files:?}");
     }
