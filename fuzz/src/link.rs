@@ -111,12 +111,14 @@ impl AsyncRead for End {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Some(most) = self.reads.next(cx) else { return Poll::Pending };
-        let mut pipe = locked(&self.incoming);
+        let End { incoming, reads, .. } = &mut *self;
+        let mut pipe = locked(incoming);
+        // First: a pause where nothing can go on would wake the other end, whose pause would wake this one, for ever.
         if pipe.bytes.is_empty() && !pipe.ended {
             pipe.reader = Some(cx.waker().clone());
             return Poll::Pending;
         }
+        let Some(most) = reads.next(cx) else { return Poll::Pending };
         let count = most.min(pipe.bytes.len()).min(buf.remaining());
         let bytes: Vec<u8> = pipe.bytes.drain(..count).collect();
         buf.put_slice(&bytes);
@@ -127,13 +129,14 @@ impl AsyncRead for End {
 
 impl AsyncWrite for End {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let Some(most) = self.writes.next(cx) else { return Poll::Pending };
-        let mut pipe = locked(&self.outgoing);
+        let End { outgoing, writes, .. } = &mut *self;
+        let mut pipe = locked(outgoing);
         let room = CAPACITY - pipe.bytes.len();
         if room == 0 {
             pipe.writer = Some(cx.waker().clone());
             return Poll::Pending;
         }
+        let Some(most) = writes.next(cx) else { return Poll::Pending };
         let count = most.min(room).min(buf.len());
         buf[..count].iter().for_each(|byte| pipe.put(*byte));
         pipe.reader.take().into_iter().for_each(Waker::wake);
