@@ -184,7 +184,19 @@ fn Measuring(typed: Typed, wrong: FieldErrors) -> AnyView {
 
 #[component]
 fn Deciding(typed: Typed, wrong: FieldErrors) -> AnyView {
-    let rules = Signal::derive(move || rules_text(typed.rules.get()).to_owned());
+    view! {
+        <h2>{t(words::DECIDING)}</h2>
+        <div class="field-row">
+            {numbers(typed, wrong, false)}
+            {rules_field(typed.rules, wrong, testid::with(testid::SETTINGS_FIELD, "decisionRules"))}
+        </div>
+    }
+    .into_any()
+}
+
+/// The choice of the rules.
+pub fn rules_field(rules: RwSignal<DecisionRules>, wrong: FieldErrors, testid: String) -> AnyView {
+    let value = Signal::derive(move || rules_text(rules.get()).to_owned());
     let choices = Signal::derive(|| {
         vec![
             Choice::new(rules_text(DecisionRules::Classic), words::RULES_CLASSIC.say(lang())),
@@ -192,15 +204,11 @@ fn Deciding(typed: Typed, wrong: FieldErrors) -> AnyView {
         ]
     });
     let choose = move |value: String| {
-        typed.rules.set(if value == "adaptive" { DecisionRules::Adaptive } else { DecisionRules::Classic });
+        rules.set(if value == "adaptive" { DecisionRules::Adaptive } else { DecisionRules::Classic });
     };
     view! {
-        <h2>{t(words::DECIDING)}</h2>
-        <div class="field-row">
-            {numbers(typed, wrong, false)}
-            <SelectField label=words::RULES value=rules choices on_choose=Callback::new(choose) field="decisionRules"
-                error=wrong.of("decisionRules") testid=testid::with(testid::SETTINGS_FIELD, "decisionRules") />
-        </div>
+        <SelectField label=words::RULES value choices on_choose=Callback::new(choose) field="decisionRules"
+            error=wrong.of("decisionRules") testid />
     }
     .into_any()
 }

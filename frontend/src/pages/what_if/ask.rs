@@ -2,8 +2,8 @@
 
 use super::slider::slider;
 use crate::format;
-use crate::i18n::{lang, settings, t, what_if as words};
-use crate::pages::settings::decisions::{number_of, rules_text};
+use crate::i18n::{lang, t, what_if as words};
+use crate::pages::settings::decisions::{number_of, rules_field};
 use crate::reactive::{RwSignal, Signal, part};
 use crate::ui::field::no_error;
 use crate::ui::{Checked, Choice, FieldErrors, SelectField};
@@ -111,16 +111,6 @@ pub fn fields(asked: Asked, wrong: FieldErrors, owners: Signal<Vec<String>>) -> 
         SPANS.iter().map(|(hours, text)| Choice::new(hours.to_string(), text.say(lang()))).collect::<Vec<_>>()
     });
     let choose_hours = move |text: String| asked.hours.set(text.parse().unwrap_or(24));
-    let rules = Signal::derive(move || rules_text(asked.rules.get()).to_owned());
-    let choices = Signal::derive(|| {
-        vec![
-            Choice::new(rules_text(DecisionRules::Classic), settings::RULES_CLASSIC.say(lang())),
-            Choice::new(rules_text(DecisionRules::Adaptive), settings::RULES_ADAPTIVE.say(lang())),
-        ]
-    });
-    let choose_rules = move |text: String| {
-        asked.rules.set(if text == "adaptive" { DecisionRules::Adaptive } else { DecisionRules::Classic });
-    };
     let owner = move || {
         let choices = Signal::derive(move || {
             let all = Choice::new("", words::OWNERS_ALL.say(lang()));
@@ -157,8 +147,7 @@ pub fn fields(asked: Asked, wrong: FieldErrors, owners: Signal<Vec<String>>) -> 
             <SelectField label=words::SPAN value=hours choices=spans on_choose=Callback::new(choose_hours) field="span"
                 error=no_error() testid=testid::with(testid::WHAT_IF_FIELD, "span") />
             {part(owner)}
-            <SelectField label=settings::RULES value=rules choices on_choose=Callback::new(choose_rules) field="decisionRules"
-                error=wrong.of("decisionRules") testid=testid::with(testid::WHAT_IF_FIELD, "decisionRules") />
+            {rules_field(asked.rules, wrong, testid::with(testid::WHAT_IF_FIELD, "decisionRules"))}
         </div>
         <div class="field-row sliders">{sliders}</div>
         <fieldset class="policies">
