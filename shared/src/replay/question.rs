@@ -153,7 +153,7 @@ fn way(text: &str) -> Result<Way, FieldError> {
 }
 
 /// What is wrong with a history, as the error of a field of it.
-pub fn broken(error: HistoryError) -> FieldError {
+fn broken(error: HistoryError) -> FieldError {
     let message = error.to_string();
     match error {
         HistoryError::Form(_) => FieldError::new("", "invalid_type", message),
