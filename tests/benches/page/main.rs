@@ -1,5 +1,5 @@
 //! `cargo xtask bench page`: how quick the page is with 300 nodes and 1,000 tunnels, in a real browser in front of a real
-//! panel, on this machine's processor and on one that is made four times slower.
+//! panel, on this machine's processor and on one that is made four times slower; and how long it takes to replay a week.
 //!
 //! All times are taken in the page by its own clock. It prints medians, and writes every number with `--json`.
 #![allow(dead_code, reason = "the page as the browser suite handles it, of which a benchmark needs less")]
@@ -10,6 +10,7 @@ mod browser;
 mod page;
 mod scale;
 mod visit;
+mod week;
 
 use anyhow::{Context as _, Result};
 use browser::{Browser, Device};
@@ -57,6 +58,8 @@ async fn run(arguments: &Arguments) -> Result<()> {
     let panel = Panel::start(Place::Loopback, PanelOptions::default()).await?;
     println!("page: making {} nodes and {} tunnels", size.nodes, size.tunnels);
     scale::fill(&panel, size).await?;
+    println!("page: measuring {} rounds", size.rounds);
+    let week = scale::measure(&panel, size).await?;
     let mut results = Vec::new();
     for slowdown in SLOWDOWNS {
         let mut numbers = Numbers::new();
@@ -65,7 +68,13 @@ async fn run(arguments: &Arguments) -> Result<()> {
             // A profile of its own each time: nothing is in the browser's cache.
             let browser = Browser::start(Device::Desk).await?;
             let page = Page::new(browser.driver.clone(), format!("http://{}", panel.address()));
-            let visited = visit::visit(&browser, &page, panel.password(), slowdown, size).await;
+            let mut visited = visit::visit(&browser, &page, panel.password(), slowdown, size).await;
+            // The worker that replays is not slowed.
+            if slowdown == 1
+                && let Ok(found) = &mut visited
+            {
+                found.extend(week::replay(&browser, &page, week).await?);
+            }
             browser.quit().await?;
             for (what, number) in visited.with_context(|| format!("{slowdown} times slower"))? {
                 numbers.entry(what).or_default().push(number);

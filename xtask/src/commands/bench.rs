@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 use std::fs;
 use std::path::{PathBuf, absolute};
 
+/// Enough for a median that one disturbed run does not move.
+const RUNS: usize = 5;
+
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The benchmark; without it all of them
@@ -16,9 +19,9 @@ pub(crate) struct Arguments {
     /// Write the results to this file; of several benchmarks as one object with their names as keys
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Runs of each product of a comparison
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    runs: usize,
+    /// Runs of each product of a comparison, or visits of the page; 5 without it
+    #[arg(long, value_name = "N")]
+    runs: Option<usize>,
     /// Only those scenarios of a comparison whose names hold this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
@@ -121,7 +124,7 @@ fn one(
                 run::shown(&mut project.cargo(["build", "--release", "-p", "agent"]))?;
             }
             let (quick, only) = (arguments.quick, arguments.only.clone());
-            let runs = if arguments.quick { 1 } else { arguments.runs.max(1) };
+            let runs = if arguments.quick { 1 } else { arguments.runs.unwrap_or(RUNS).max(1) };
             let soak = arguments.soak;
             bench::run(project, cache, bench, bench::Options { runs, quick, only, alone: false, json, soak })
         }
@@ -144,6 +147,7 @@ fn one(
             if arguments.quick {
                 cargo.arg("--quick");
             }
+            cargo.args(arguments.runs.iter().flat_map(|runs| ["--runs".to_owned(), runs.to_string()]));
             cargo.args(arguments.only.iter().flat_map(|only| ["--only", only]));
             run::shown(&mut cargo).map(|()| true)
         }

@@ -21,7 +21,7 @@ pub(crate) fn run(project: &Project) -> Result<bool> {
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
-    let mut cargo = project.cargo(["bench", "-p", "tests", "--bench", "gallery", "--profile", "dev", "--"]);
+    let mut cargo = project.cargo(["run", "-p", "tests", "--example", "gallery", "--"]);
     cargo.arg("--folder").arg(&folder).env("EXITPILOT_BIN_DIR", project.debug_binaries());
     run::shown(&mut cargo).map(|()| true)
 }

@@ -30,9 +30,6 @@ struct Arguments {
     /// Where the pictures go
     #[arg(long)]
     folder: PathBuf,
-    /// `cargo bench` says so.
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 /// How the page looks, and what its pictures' names begin with.
