@@ -26,6 +26,7 @@ mod nodes;
 mod on_demand;
 mod package;
 mod page;
+mod played;
 mod plugin;
 mod run;
 mod settings;
