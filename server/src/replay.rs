@@ -1,7 +1,8 @@
 //! `exitpilot export-history` and `exitpilot replay`: what other settings would have made of what was measured.
 
-use crate::app::quality::{Points, Span};
+use crate::app::quality::Points;
 use crate::app::replays;
+use crate::app::span::{Asked, HOUR_MS};
 use crate::clock::Clock;
 use crate::store::{Db, Page};
 use anyhow::{Context as _, bail};
@@ -12,8 +13,6 @@ use shared::replay::history::History;
 use shared::replay::report::{DECIDING, Request, replay};
 use std::io::Read as _;
 use std::path::PathBuf;
-
-const HOUR_MS: i64 = 3_600_000;
 
 /// The form of the file, for `--help`.
 const FORM: &str = "\
@@ -86,11 +85,10 @@ pub(crate) async fn export(db: &Db, clock: &Clock, arguments: &ExportArguments) 
         bail!("there is no tunnel `{}`; there are: {}", arguments.tunnel, names.join(", "));
     };
     drop(tx);
-    // A moment later than now, so that a round that ends in this millisecond is in.
-    let to = clock.wall_ms().saturating_add(1);
-    let from = arguments.hours.map_or(0, |hours| to.saturating_sub(i64::from(hours) * HOUR_MS));
-    let span = Span { from: Some(from), to: Some(to), step_ms: 0 };
-    let history = replays::read(db, tunnel.id, to, span, Points::Newest(u32::MAX)).await?;
+    let from = arguments.hours.is_none().then_some(0);
+    let length_ms = i64::from(arguments.hours.unwrap_or(0)).saturating_mul(HOUR_MS);
+    let span = Asked { from, ..Asked::default() }.span(clock.wall_ms(), length_ms)?;
+    let history = replays::read(db, tunnel.id, span, Points::Newest(u32::MAX)).await?;
     history.check().with_context(|| format!("nothing of `{}` can be replayed", tunnel.name))?;
     let text = serde_json::to_string(&history)? + "\n";
     match &arguments.output {

@@ -11,6 +11,7 @@ pub mod quality;
 pub mod replays;
 pub mod sessions;
 pub mod settings;
+pub mod span;
 pub mod tunnels;
 pub mod users;
 

@@ -1,12 +1,13 @@
 //! History of the legs of a tunnel.
 
+use super::span::{Asked, HOUR_MS, Span};
 use super::{Result, tunnels};
 use crate::error::AppError;
 use crate::plan::dial;
 use crate::plan::intent::{NodeIntent, TunnelIntent};
 use crate::state::AppState;
 use crate::store::{Db, LegHistoryQuery, LegKey, Page};
-use shared::api::{LegHistory, WallMs};
+use shared::api::LegHistory;
 use shared::field::FieldError;
 use shared::ids::{NodeId, TunnelId};
 use std::collections::BTreeMap;
@@ -15,33 +16,21 @@ use std::collections::BTreeMap;
 const MAX_POINTS: u32 = 5000;
 /// Points of all legs in one file.
 const MAX_FILE_POINTS: usize = 2_000_000;
-/// Without `from` the last hour is shown.
-const DEFAULT_SPAN_MS: i64 = 3_600_000;
 
-/// Which part of the history.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Span {
-    /// First moment; default one hour before `to`.
-    pub from: Option<WallMs>,
-    /// Last moment, excluded; default now.
-    pub to: Option<WallMs>,
-    /// Rounds of each step are averaged; 0 = every round by itself.
-    pub step_ms: i64,
-}
-
-/// The history of every leg of a tunnel: each owner to each exit, each exit to the probe target.
-pub async fn history(state: &AppState, id: TunnelId, span: Span) -> Result<Vec<LegHistory>> {
-    legs(&state.db, id, state.clock.wall_ms(), span, Points::Newest(MAX_POINTS)).await
+/// The history of every leg of a tunnel: each owner to each exit, each exit to the probe target. Usually of the last hour.
+pub async fn history(state: &AppState, id: TunnelId, asked: Asked) -> Result<Vec<LegHistory>> {
+    let span = asked.span(state.clock.wall_ms(), HOUR_MS)?;
+    legs(&state.db, id, span, Points::Newest(MAX_POINTS)).await
 }
 
 /// The same for a file, complete, and the names of the nodes.
 pub async fn export(
     state: &AppState,
     id: TunnelId,
-    span: Span,
+    asked: Asked,
 ) -> Result<(Vec<LegHistory>, BTreeMap<NodeId, String>)> {
-    let points = Points::All(MAX_FILE_POINTS);
-    let legs = legs(&state.db, id, state.clock.wall_ms(), span, points).await?;
+    let span = asked.span(state.clock.wall_ms(), HOUR_MS)?;
+    let legs = legs(&state.db, id, span, Points::All(MAX_FILE_POINTS)).await?;
     let nodes = state.db.read().await?.nodes(Page::ALL).await?;
     Ok((legs, nodes.into_iter().map(|node| (node.id, node.name)).collect()))
 }
@@ -56,20 +45,7 @@ pub(crate) enum Points {
 }
 
 /// The same from a database.
-pub(crate) async fn legs(
-    db: &Db,
-    id: TunnelId,
-    now: WallMs,
-    span: Span,
-    points: Points,
-) -> Result<Vec<LegHistory>> {
-    // A moment later than now, so that a round that ends in this millisecond is in.
-    let to = span.to.unwrap_or_else(|| now.saturating_add(1));
-    let from = span.from.unwrap_or_else(|| to.saturating_sub(DEFAULT_SPAN_MS));
-    if from >= to {
-        return Err(AppError::field("from", "out_of_range", "must be before `to`"));
-    }
-
+pub(crate) async fn legs(db: &Db, id: TunnelId, span: Span, points: Points) -> Result<Vec<LegHistory>> {
     let mut tx = db.read().await?;
     let row = tunnels::find(&mut tx, id).await?;
     let owners = tunnels::owners(&row.tunnel);
@@ -100,7 +76,8 @@ pub(crate) async fn legs(
     let complete = matches!(points, Points::All(_));
     // One more than there may be shows that there are more.
     let max_points = if complete { each + 1 } else { each };
-    let query = LegHistoryQuery { from, to, step_ms: span.step_ms, max_points };
+    let Span { from, to, step_ms } = span;
+    let query = LegHistoryQuery { from, to, step_ms, max_points };
     let mut histories = Vec::with_capacity(legs.len());
     for (leg, from_node_id, target, exit_node_id) in legs {
         let key = LegKey { from: from_node_id, target };

@@ -1,12 +1,13 @@
 //! What other ways of choosing would have made of what a tunnel measured.
 
-use super::quality::{self, Points, Span};
+use super::quality::{self, Points};
+use super::span::{Asked, DAY_MS, Span};
 use super::{Result, tunnels};
 use crate::error::AppError;
 use crate::state::AppState;
 use crate::store::{Db, Page};
 use anyhow::anyhow;
-use shared::api::{ReplayInput, WallMs};
+use shared::api::ReplayInput;
 use shared::ids::TunnelId;
 use shared::replay::history::History;
 use shared::replay::question::Replayable;
@@ -23,8 +24,6 @@ const READING: usize = 2;
 const MOST_MEASUREMENTS: usize = 2_000_000;
 /// Steps times exits of one replay: a week of five exits has 0.6 million.
 const MOST_STEPS: u64 = 5_000_000;
-/// Without `from` the last day is replayed.
-const DEFAULT_SPAN_MS: i64 = 86_400_000;
 
 /// Bounds how many replays there are at once. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -46,31 +45,22 @@ impl Replays {
     }
 }
 
-/// What was measured for a tunnel, as `exitpilot replay`, the page and the npm package read it.
-pub async fn history(
-    state: &AppState,
-    id: TunnelId,
-    from: Option<WallMs>,
-    to: Option<WallMs>,
-) -> Result<History> {
-    let now = state.clock.wall_ms();
-    // A moment later than now, so that a round that ends in this millisecond is in.
-    let to = to.unwrap_or_else(|| now.saturating_add(1));
-    let from = from.unwrap_or_else(|| to.saturating_sub(DEFAULT_SPAN_MS));
-    let span = Span { from: Some(from), to: Some(to), step_ms: 0 };
+/// What was measured for a tunnel, as `exitpilot replay`, the page and the npm package read it. Usually in the last day.
+pub async fn history(state: &AppState, id: TunnelId, asked: Asked) -> Result<History> {
+    let span = asked.span(state.clock.wall_ms(), DAY_MS)?;
     let reading = state.replays.reading.clone().acquire_owned();
     let _slot = reading.await.map_err(|error| AppError::Internal(error.into()))?;
-    read(&state.db, id, now, span, Points::All(MOST_MEASUREMENTS)).await
+    read(&state.db, id, span, Points::All(MOST_MEASUREMENTS)).await
 }
 
 /// The same from a database. Nothing is said about whether it can be replayed.
-pub(crate) async fn read(db: &Db, id: TunnelId, now: WallMs, span: Span, points: Points) -> Result<History> {
+pub(crate) async fn read(db: &Db, id: TunnelId, span: Span, points: Points) -> Result<History> {
     let mut tx = db.read().await?;
     let name = tunnels::find(&mut tx, id).await?.tunnel.name;
     let settings = tx.settings().await?.1;
     let nodes = tx.nodes(Page::ALL).await?;
     drop(tx);
-    let legs = quality::legs(db, id, now, span, points).await?;
+    let legs = quality::legs(db, id, span, points).await?;
     let together = move || {
         let name_of = |id| {
             let node = nodes.iter().find(|node| node.id == id);
@@ -84,7 +74,7 @@ pub(crate) async fn read(db: &Db, id: TunnelId, now: WallMs, span: Span, points:
 /// Replays what was measured for a tunnel.
 pub async fn replay(state: &AppState, id: TunnelId, input: ReplayInput) -> Result<Report> {
     let room = state.replays.take().ok_or(AppError::Busy)?;
-    let history = history(state, id, input.from, input.to).await?;
+    let history = history(state, id, Asked { from: input.from, to: input.to, step_ms: 0 }).await?;
     // When nobody waits for the answer any longer, or the panel stops, the thread does.
     let given_up = CancellationToken::new();
     let _guard = given_up.clone().drop_guard();

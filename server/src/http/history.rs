@@ -1,8 +1,8 @@
 //! What was measured, as charts, files and replays read it.
 
 use super::extract::{Id, Json, Query};
-use crate::app::quality::{self, Span};
-use crate::app::replays;
+use crate::app::span::Asked;
+use crate::app::{quality, replays};
 use crate::error::AppError;
 use crate::state::AppState;
 use axum::extract::State;
@@ -32,7 +32,7 @@ pub(crate) async fn tunnel_quality(
     headers: HeaderMap,
     mut query: Query,
 ) -> Result<Response, AppError> {
-    let span = Span {
+    let asked = Asked {
         from: query.integer("from", i64::MIN..=i64::MAX),
         to: query.integer("to", i64::MIN..=i64::MAX),
         step_ms: query.integer("step", 0..=MAX_STEP_MS).unwrap_or(0),
@@ -40,9 +40,9 @@ pub(crate) async fn tunnel_quality(
     let format = query.word("format", &["json", "csv"]);
     query.finish()?;
     if format.unwrap_or(if wants_csv(&headers) { "csv" } else { "json" }) == "json" {
-        return Ok(axum::Json(quality::history(&state, id, span).await?).into_response());
+        return Ok(axum::Json(quality::history(&state, id, asked).await?).into_response());
     }
-    let (legs, names) = quality::export(&state, id, span).await?;
+    let (legs, names) = quality::export(&state, id, asked).await?;
     let text = replays::off_thread(move || csv(&legs, &names)).await?;
     Ok(file(text.into_bytes(), "text/csv; charset=utf-8", &format!("tunnel-{id}-quality.csv")))
 }
@@ -56,10 +56,13 @@ pub(crate) async fn tunnel_history(
     Id(id): Id<TunnelId>,
     mut query: Query,
 ) -> Result<Response, AppError> {
-    let from = query.integer("from", i64::MIN..=i64::MAX);
-    let to = query.integer("to", i64::MIN..=i64::MAX);
+    let asked = Asked {
+        from: query.integer("from", i64::MIN..=i64::MAX),
+        to: query.integer("to", i64::MIN..=i64::MAX),
+        step_ms: 0,
+    };
     query.finish()?;
-    let history = replays::history(&state, id, from, to).await?;
+    let history = replays::history(&state, id, asked).await?;
     let text = replays::off_thread(move || serde_json::to_vec(&history)).await?;
     let text = text.map_err(|error| AppError::Internal(error.into()))?;
     Ok(file(text, "application/json", &format!("tunnel-{id}-history.json")))
