@@ -6,6 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+use shared::best_exit::Reason;
 use std::sync::Arc;
 
 /// Upper ends of the round durations' buckets, in seconds. A round's legs take the samples' spacing (0.6 s by default)
@@ -13,6 +14,13 @@ use std::sync::Arc;
 const ROUND_BUCKETS_S: [f64; 9] = [0.1, 0.25, 0.5, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0];
 /// Upper ends of the push durations' buckets, in seconds; a push is given up after 6 s.
 const PUSH_BUCKETS_S: [f64; 8] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 6.0];
+
+/// How legs end; see [`Metrics::legs`].
+const LEGS: [&str; 3] = ["measured", "failed", "unmeasured"];
+/// How pushes of orders end; see [`Metrics::pushes`].
+const PUSHES: [&str; 4] = ["accepted", "refused", "unanswered", "offline"];
+/// How pushes of other objects end; see [`Metrics::objects`].
+const OBJECTS: [&str; 3] = ["accepted", "refused", "unanswered"];
 
 /// All metrics. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -103,7 +111,22 @@ impl Metrics {
             metrics.agents_refused.clone(),
         );
         registry.register("owners", "Owners of best tunnels", metrics.owners.clone());
+        metrics.begin();
         Self { registry: Arc::new(registry), ..metrics }
+    }
+
+    /// Every series is there from the start: of one that appears with its first event nobody sees that event.
+    fn begin(&self) {
+        for (family, outcomes) in
+            [(&self.legs, &LEGS[..]), (&self.pushes, &PUSHES[..]), (&self.objects, &OBJECTS[..])]
+        {
+            for outcome in outcomes {
+                let _ = family.get_or_create(&OutcomeLabel { outcome });
+            }
+        }
+        for reason in Reason::CODES {
+            let _ = self.decisions.get_or_create(&ReasonLabel { reason });
+        }
     }
 
     /// The text for `/metrics`.
@@ -114,8 +137,9 @@ impl Metrics {
         text
     }
 
-    /// Counts one more of `family` with this outcome.
+    /// Counts one more of `family` with this outcome, one of those it began with.
     pub fn count(family: &Family<OutcomeLabel, Counter>, outcome: &'static str) {
+        debug_assert!(family.get(&OutcomeLabel { outcome }).is_some(), "{outcome} is not documented");
         family.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 }
@@ -129,6 +153,70 @@ impl Default for Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
+    /// The words in backticks.
+    fn words(text: &str) -> impl Iterator<Item = String> {
+        text.split('`').skip(1).step_by(2).map(str::to_owned)
+    }
+
+    /// Every name with its kind and its labels, and every label with its values, as one line each.
+    fn series(text: &str) -> BTreeSet<String> {
+        let mut all = BTreeSet::new();
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE exitpilot_")) {
+            let (name, kind) = line.split_once(' ').unwrap();
+            let name = if kind == "counter" { format!("{name}_total") } else { name.to_owned() };
+            let begins = format!("exitpilot_{name}{{");
+            let labelled: Vec<(&str, &str)> = samples
+                .iter()
+                .filter_map(|sample| sample.strip_prefix(&begins)?.split_once("=\""))
+                .map(|(label, rest)| (label, rest.split('"').next().unwrap()))
+                .collect();
+            let label = labelled.first().map_or("", |(label, _)| label);
+            all.insert(format!("{name} {kind} {label}").trim_end().to_owned());
+            all.extend(labelled.iter().map(|(label, value)| format!("{name} {label}={value}")));
+        }
+        all
+    }
+
+    /// The same, from the tables of the document: of all metrics, and of a label's values under its metric's heading.
+    fn documented(text: &str) -> BTreeSet<String> {
+        let mut all = BTreeSet::new();
+        let mut heading = None;
+        for line in text.lines() {
+            if let Some(title) = line.strip_prefix("## ") {
+                let mut of = words(title);
+                heading = of.next().zip(of.next());
+            }
+            let Some(row) = line.strip_prefix("| `") else { continue };
+            let cells: Vec<&str> = row.split(" | ").collect();
+            match &heading {
+                None => {
+                    let name = cells[0].trim_end_matches('`');
+                    let label = words(cells[2]).next().unwrap_or_default();
+                    all.insert(format!("{name} {} {label}", cells[1]).trim_end().to_owned());
+                }
+                Some((name, label)) => {
+                    let first = format!("`{}", cells[0]);
+                    all.extend(words(&first).map(|value| format!("{name} {label}={value}")));
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn the_document_has_every_metric_and_no_other() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/panel-metrics.md");
+        let (told, shown) =
+            (documented(&std::fs::read_to_string(path).unwrap()), series(&Metrics::new().encode()));
+        let missing: Vec<&String> = shown.difference(&told).collect();
+        let invented: Vec<&String> = told.difference(&shown).collect();
+        assert!(missing.is_empty() && invented.is_empty(), "not told: {missing:?}, not there: {invented:?}");
+        // 12 metrics and what their labels can be.
+        assert!(shown.len() > 12 + Reason::CODES.len(), "{shown:?}");
+    }
 
     #[test]
     fn what_is_counted_is_shown() {
