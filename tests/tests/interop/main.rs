@@ -1,4 +1,4 @@
-//! Real GOST, sing-box and curl on the other side, in both roles.
+//! Real GOST, sing-box and curl on the other side, in both roles; and schemathesis in front of the panel's API.
 //!
 //! A peer that is not installed skips its rows and no others (`cargo xtask setup --peers` gets them). Everything runs
 //! on addresses of the loopback network that are this process's own, see `address`.
@@ -14,6 +14,7 @@
 
 mod address;
 mod auth;
+mod conformance;
 mod groups;
 mod node;
 mod peers;

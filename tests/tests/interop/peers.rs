@@ -7,6 +7,8 @@ use std::path::PathBuf;
 pub(crate) const GOST: &str = "gost";
 /// sing-box.
 pub(crate) const SING_BOX: &str = "sing-box";
+/// schemathesis, which reads OpenAPI documents and asks.
+pub(crate) const SCHEMATHESIS: &str = "schemathesis";
 /// curl.
 pub(crate) const CURL: &str = "curl";
 

