@@ -85,7 +85,7 @@ pub(crate) fn run(project: &Project, arguments: &Arguments) -> Result<bool> {
 }
 
 /// Shows that the comparisons work: each runs once, shortly, without other products, and writes its results. The release
-/// build of the agent must be there.
+/// build of the agent must be there. And that the benchmark of the panel works.
 pub(crate) fn smoke(project: &Project) -> Result<bool> {
     let cache = Cache::open()?;
     let mut good = true;
@@ -107,6 +107,9 @@ pub(crate) fn smoke(project: &Project) -> Result<bool> {
         }
         fs::remove_file(&json)?;
     }
+    // The panel that the suites have built; its numbers mean nothing anyway.
+    let mut cargo = project.cargo(["bench", "-p", "server", "--bench", "panel", "--profile", "dev"]);
+    run::shown(cargo.args(["--", "--quick"]))?;
     Ok(good)
 }
 
