@@ -32,6 +32,30 @@ say() { printf '%s\n' "$*"; }
 fail() { printf 'install.sh: %s\n' "$*" >&2; exit 1; }
 value() { [ "$#" -ge 2 ] && [ -n "$2" ] || fail "$1 needs a value"; printf '%s' "$2"; }
 
+# Says whether the agent has reached the panel since it was started, which takes a moment.
+tell() {
+    id=$(systemctl show --property InvocationID --value exitpilot-agent)
+    left=15 log=''
+    while [ "$left" -gt 0 ]; do
+        log=$(journalctl --quiet --output cat "_SYSTEMD_INVOCATION_ID=$id" 2>/dev/null || true)
+        case $log in
+            *'connected to panel'*)
+                say 'The agent is running and connected to the panel. Its log: journalctl -u exitpilot-agent'
+                return
+                ;;
+            *'refused the node secret'*)
+                fail 'the agent is running, but the panel refuses its secret: run this again with the one that the page shows'
+                ;;
+        esac
+        sleep 1
+        left=$((left - 1))
+    done
+    say 'The agent is running, but has not reached the panel yet. It goes on trying. The end of its log (journalctl -u exitpilot-agent):'
+    printf '%s\n' "$log" | tail -n 3
+}
+
+# All of it is read before any of it is done: what came only in part does nothing.
+main() {
 panel='' secret=${EXITPILOT_AGENT_SECRET:-} panel_ca='' binary='' root='' restart=1 uninstall=0 purge=0
 while [ "$#" -gt 0 ]; do
     case $1 in
@@ -171,13 +195,16 @@ systemctl daemon-reload
 systemctl enable exitpilot-agent 2>/dev/null
 if ! systemctl is-active --quiet exitpilot-agent; then
     systemctl start exitpilot-agent
-    say 'The agent is running. Its log: journalctl -u exitpilot-agent'
+    tell
 elif [ "$changed" = 0 ]; then
     say 'Nothing has changed; the agent goes on.'
 elif [ "$restart" = 1 ]; then
     say 'Restarting the agent: connections through this node are cut and have to be opened anew.'
     systemctl restart exitpilot-agent
-    say 'The agent is running. Its log: journalctl -u exitpilot-agent'
+    tell
 else
     say 'The old agent goes on. At a quiet moment: systemctl restart exitpilot-agent (cuts the connections through this node).'
 fi
+}
+
+main "$@"

@@ -154,4 +154,14 @@ mod tests {
         }
         tls_config(None).unwrap();
     }
+
+    #[test]
+    fn the_script_that_installs_the_agent_knows_what_it_logs() {
+        let script = include_str!("../../../packaging/install.sh");
+        let refused = DialError::SecretRefused(String::new()).to_string();
+        let refused = refused.trim_start_matches("the panel ").trim_end_matches(": ");
+        for words in [refused, super::super::CONNECTED] {
+            assert!(script.contains(&format!("*'{words}'*)")), "{words}");
+        }
+    }
 }

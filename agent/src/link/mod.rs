@@ -25,6 +25,8 @@ use tokio_util::sync::CancellationToken;
 pub const AGENT_NAME: &str = "exitpilot-agent";
 /// Version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Begins the line of the log about a link that works; packaging/install.sh waits for it.
+const CONNECTED: &str = "connected to panel";
 
 /// The shared secret of a node and its panel. Never printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -134,7 +136,7 @@ impl Link {
                 Ok((scheme, connected)) => {
                     backoff.reset();
                     let kind = if connected.ours { "ExitPilot" } else { "compatible" };
-                    tracing::info!("connected to panel {} ({kind})", self.options.panel.shown(scheme));
+                    tracing::info!("{CONNECTED} {} ({kind})", self.options.panel.shown(scheme));
                     if scheme == Scheme::Ws && worked != Some(scheme) {
                         tracing::warn!("the link has no TLS: the node secret can be read on the way");
                     }

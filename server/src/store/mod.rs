@@ -32,6 +32,9 @@ pub use user::StoredUser;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::str::FromStr as _;
 use std::time::Duration;
 
@@ -72,6 +75,12 @@ pub enum OpenError {
     Migrate(#[source] BoxError),
 }
 
+/// Makes the file where it is missing, for its owner alone: the tunnels' credentials are in it. SQLite gives the files beside it
+/// the same rights. Why it cannot be made is told by opening it.
+fn create_private(file: &Path) {
+    let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+}
+
 impl Db {
     /// Opens `sqlite://PATH`, creating the file where it is missing, and brings its tables to this version.
     pub async fn open(url: &str) -> Result<Self, OpenError> {
@@ -90,6 +99,10 @@ impl Db {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY_TIMEOUT)
             .optimize_on_close(true, None);
+        let in_memory = url.contains("mode=memory") || options.get_filename().starts_with("file:");
+        if !in_memory {
+            create_private(options.get_filename());
+        }
         // One writer: SQLite has one anyway, and waiting for a connection is fairer than polling for a lock.
         let writer = SqlitePoolOptions::new()
             .max_connections(1)

@@ -4,6 +4,7 @@ use crate::world::{AT, add_node, fill};
 use server::store::{Db, OpenError, StoreError, Unavailability};
 use shared::best_exit::Settings;
 use shared::envelope::link_key;
+use std::os::unix::fs::PermissionsExt as _;
 
 #[tokio::test]
 async fn everything_is_there_after_reopening() {
@@ -44,6 +45,24 @@ async fn everything_is_there_after_reopening() {
         exits.nodes.iter().map(|m| (m.node, m.port)).collect::<Vec<_>>(),
         [(world.exits[0], 20_001), (world.exits[1], 20_002)]
     );
+}
+
+#[tokio::test]
+async fn others_on_the_machine_cannot_read_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}?mode=rwc", folder.path().join("panel.db").display());
+    let db = Db::open(&url).await.unwrap();
+    fill(&db).await;
+    let mut files = Vec::new();
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        let file = file.unwrap();
+        let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+        files.push((file.file_name().into_string().unwrap(), mode));
+    }
+    files.sort();
+    let private = |name: &str| (name.to_owned(), 0o600);
+    assert_eq!(files, [private("panel.db"), private("panel.db-shm"), private("panel.db-wal")]);
+    db.close().await;
 }
 
 #[tokio::test]
