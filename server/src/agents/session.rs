@@ -1,7 +1,7 @@
 //! One live connection of one agent.
 
 use crate::clock::{Clock, random_bytes};
-use axum::extract::ws::{Message, WebSocket};
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use shared::envelope::{NONCE_BYTES, Sealer};
@@ -20,12 +20,17 @@ const PING_EVERY: Duration = Duration::from_secs(15);
 const SILENCE: Duration = Duration::from_secs(45);
 /// A socket that takes no more bytes for this long is dead.
 const WRITE_DEADLINE: Duration = Duration::from_secs(5);
+/// How long the agent may take to answer that the panel closes the connection.
+const CLOSE_DEADLINE: Duration = Duration::from_secs(1);
 /// Frames waiting to be written. More means that the agent does not read; senders then wait, within their deadline.
 const QUEUE: usize = 64;
 /// Commands without an answer. The driver has at most 32 under way, the prober one batch or some pings.
 const MAX_PENDING: usize = 256;
 /// Envelope and base64 around a frame.
 const MAX_PLAIN_BYTES: usize = MAX_FRAME_BYTES / 4 * 3 - 256;
+
+const GOING_AWAY: CloseFrame =
+    CloseFrame { code: close_code::AWAY, reason: Utf8Bytes::from_static("the panel ends this connection") };
 
 /// Why a command has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -235,11 +240,20 @@ impl Session {
         queue: mpsc::Receiver<String>,
         clock: &Clock,
     ) -> String {
-        let (sink, stream) = socket.split();
+        let (mut sink, stream) = socket.split();
+        let mut read = std::pin::pin!(self.read(stream, sealer));
         let why = tokio::select! {
-            () = self.closed.cancelled() => "closed by the panel".to_owned(),
-            why = self.read(stream, sealer) => why,
-            why = write(sink, sealer, queue, clock) => why,
+            () = self.closed.cancelled() => {
+                // Said, and the answer read, so that nothing is reset and the agent can tell this from a bad line.
+                let farewell = async {
+                    let _ = sink.send(Message::Close(Some(GOING_AWAY))).await;
+                    read.as_mut().await
+                };
+                let _ = tokio::time::timeout(CLOSE_DEADLINE, farewell).await;
+                "closed by the panel".to_owned()
+            }
+            why = read.as_mut() => why,
+            why = write(&mut sink, sealer, queue, clock) => why,
         };
         self.closed.cancel();
         // Dropping the senders fails every command that waits for an answer, at once.
@@ -270,7 +284,7 @@ impl Session {
 }
 
 async fn write(
-    mut sink: SplitSink<WebSocket, Message>,
+    sink: &mut SplitSink<WebSocket, Message>,
     sealer: &Sealer,
     mut queue: mpsc::Receiver<String>,
     clock: &Clock,

@@ -60,6 +60,8 @@ pub(crate) struct State {
     pub(crate) dies_in_update: bool,
     /// A peer's: says no hello and knows no batches.
     pub(crate) peer: bool,
+    /// With which code the panel said that it closes the connection.
+    pub(crate) closed_with: Option<u16>,
     /// Request ids it has seen.
     pub(crate) request_ids: Vec<String>,
 }
@@ -134,6 +136,9 @@ impl Fake {
                             Obeyed::Die => break,
                         }
                         self.activity.send_modify(|n| *n += 1);
+                    }
+                    Some(Ok(Message::Close(why))) => {
+                        self.state().closed_with = why.map(|why| why.code.into());
                     }
                     Some(Ok(_)) => {}
                     Some(Err(_)) | None => break,
@@ -258,6 +263,12 @@ impl Fake {
     /// Cuts its connection.
     pub(crate) fn cut(&self) {
         self.inner.connection.lock().unwrap().as_ref().unwrap().closed.cancel();
+    }
+
+    /// Returns when its connection has ended.
+    pub(crate) async fn ended(&self) {
+        let closed = self.inner.connection.lock().unwrap().as_ref().unwrap().closed.clone();
+        closed.cancelled().await;
     }
 
     /// Whether its connection has ended.

@@ -66,10 +66,14 @@ async fn a_new_connection_replaces_the_old_one_whose_commands_fail_at_once() {
     assert_eq!(call.await.unwrap(), Err(CallError::Offline));
     panel.until("the old connection is closed", || async { fake.is_cut() }).await;
     assert!(panel.state.agents.is_online(id), "the old one's end is not the node's");
+    // Not cut, which would look like a bad line.
+    assert_eq!(fake.state().closed_with, Some(1001));
     let answer = panel.state.agents.call(id, &ping(), Duration::from_secs(5)).await.unwrap();
     assert_eq!(answer["success"], true);
     assert_eq!(panel.state.metrics.agents_online.get(), 1);
     panel.stop().await;
+    again.ended().await;
+    assert_eq!(again.state().closed_with, Some(1001));
 }
 
 #[tokio::test]
