@@ -6,6 +6,8 @@ texts! {
     TITLE = "历史", "History";
     EMPTY = "这段时间没有测量数据。", "Nothing was measured in this time.";
     SPANS = "时间范围", "Time span";
+    SPAN_1M = "1 分钟", "1 min";
+    SPAN_5M = "5 分钟", "5 min";
     SPAN_15M = "15 分钟", "15 min";
     SPAN_1H = "1 小时", "1 h";
     SPAN_6H = "6 小时", "6 h";
@@ -33,5 +35,9 @@ texts! {
     READING = "延迟 {latency}，丢包 {loss}，得分 {score}", "latency {latency}, loss {loss}, score {score}";
     OF_EXIT = "{before}；{exit}：{values}", "{before}; {exit}: {values}";
     NAME = "{owner} 的延迟、丢包和得分", "Latency, loss and score as seen by {owner}";
-    KEYS = "拖动可放大一段时间。键盘：← → 逐点查看，Shift + ← → 移动，+ − 缩放，0 恢复。", "Drag to zoom into a stretch. Keys: ← → from point to point, Shift + ← → through time, + − zoom, 0 resets.";
+    KEYS = "拖动可放大一段时间，触摸屏上可双指缩放。键盘：← → 逐点查看，Shift + ← → 移动，+ − 缩放，0 恢复。", "Drag to zoom into a stretch, or pinch with two fingers. Keys: ← → from point to point, Shift + ← → through time, + − zoom, 0 resets.";
 }
+
+/// What the spans on offer are called, from the shortest to the longest.
+pub const SPANS_OFFERED: [super::Text; 8] =
+    [SPAN_1M, SPAN_5M, SPAN_15M, SPAN_1H, SPAN_6H, SPAN_24H, SPAN_7D, SPAN_30D];

@@ -13,6 +13,7 @@ mod assets;
 mod audit;
 mod browser;
 mod chart;
+mod chart_view;
 mod choosing;
 mod connection;
 mod dashboard;

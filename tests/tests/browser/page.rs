@@ -39,6 +39,12 @@ impl Page {
         Ok(self.driver.cdp().send_raw(command, serde_json::json!({})).await?)
     }
 
+    /// Tells the browser itself to do something.
+    pub(crate) async fn tell_browser(&self, command: &str, with: Value) -> Result<()> {
+        self.driver.cdp().send_raw(command, with).await?;
+        Ok(())
+    }
+
     /// Loads an address of the page anew.
     pub(crate) async fn open(&self, path: &str) -> Result<()> {
         self.driver.goto(format!("{}{path}", self.base)).await?;

@@ -14,7 +14,7 @@ use shared::testid;
 use tests::rig::{Api, Panel, eventually};
 use thirtyfour::Key;
 
-const ROUND_MS: i64 = 5000;
+pub(crate) const ROUND_MS: i64 = 5000;
 /// Nearly a day.
 const ROUNDS: i64 = 17_000;
 /// Every ten minutes the nearer exit is slow for so many rounds: enough for three confirmations, too few for ten.
@@ -29,16 +29,27 @@ fn row(place: usize) -> String {
 }
 
 /// An entry node: its name, and what it measured to the exits `near` and `far` in a round, in milliseconds.
-type Entry = (&'static str, fn(i64) -> [f64; 2]);
+pub(crate) type Entry = (&'static str, fn(i64) -> [f64; 2]);
 
 /// The nearer exit is slow now and then.
 const TROUBLED: Entry =
     ("entry", |round| [if round % 120 >= 120 - SLOW_ROUNDS { 300.0 } else { 10.0 }, 60.0]);
 /// It is the other exit that is nearer, all the time.
-const STEADY: Entry = ("elsewhere", |_| [60.0, 10.0]);
+pub(crate) const STEADY: Entry = ("elsewhere", |_| [60.0, 10.0]);
 
 /// A tunnel over two exits with a history, and a panel that measures nothing itself.
 async fn measured(panel: &Panel, api: &Api, entries: &[Entry]) -> Result<Tunnel> {
+    let start = Clock::system().wall_ms() - ROUNDS * ROUND_MS;
+    measured_from(panel, api, entries, (start, ROUNDS)).await
+}
+
+/// The same with the beginning and the number of its rounds. What is still to come is seen when its time has come.
+pub(crate) async fn measured_from(
+    panel: &Panel,
+    api: &Api,
+    entries: &[Entry],
+    (start, rounds): (i64, i64),
+) -> Result<Tunnel> {
     let quiet = SettingsInput { monitor_tunnel_quality_enabled: Some(false), ..SettingsInput::default() };
     api.put_settings(&quiet).await?;
     let exits = ["near", "far"];
@@ -55,7 +66,6 @@ async fn measured(panel: &Panel, api: &Api, entries: &[Entry]) -> Result<Tunnel>
         "exit": { "strategy": "best", "nodes": members(exits) }
     }))?;
     let tunnel = api.create_tunnel(&input).await?;
-    let start = Clock::system().wall_ms() - ROUNDS * ROUND_MS;
     let sample = |from: NodeId, target: &str, at, ms| LegSample {
         from,
         target: target.into(),
@@ -63,7 +73,7 @@ async fn measured(panel: &Panel, api: &Api, entries: &[Entry]) -> Result<Tunnel>
         leg: Leg::Measured { latency_ms: ms, loss: 0.0 },
     };
     let mut samples = Vec::new();
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let at = start + round * ROUND_MS;
         for (owner, entry) in owners.iter().zip(entries) {
             let [near, far] = entry.1(round);

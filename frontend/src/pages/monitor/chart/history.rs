@@ -3,7 +3,7 @@
 use super::path::Frame;
 use super::plot::OwnerChart;
 use super::series::{Point, Series};
-use super::span::{Axis, DAY_MS, HOUR_MS, MINUTE_MS, View};
+use super::span::{Axis, MINUTE_MS, OFFERED_MS, USUAL_MS, View, fitting};
 use super::told;
 use crate::api::http::Method;
 use crate::api::{Access, ApiError, Feed};
@@ -23,15 +23,6 @@ use std::sync::Arc;
 use wasm_bindgen::JsCast as _;
 use wasm_bindgen::closure::Closure;
 
-/// Spans on offer.
-const SPANS: [(i64, Text); 6] = [
-    (15 * MINUTE_MS, words::SPAN_15M),
-    (HOUR_MS, words::SPAN_1H),
-    (6 * HOUR_MS, words::SPAN_6H),
-    (DAY_MS, words::SPAN_24H),
-    (7 * DAY_MS, words::SPAN_7D),
-    (30 * DAY_MS, words::SPAN_30D),
-];
 /// With more owners than this they are shown one at a time.
 const SIDE_BY_SIDE: usize = 2;
 /// Rounds take a while and their ends are not exactly as far apart as their starts. Two are missing: a gap.
@@ -66,6 +57,8 @@ pub struct Board {
     pub view: RwSignal<View>,
     /// The span that resetting goes back to.
     span: RwSignal<i64>,
+    /// Whether the reader has chosen it.
+    chosen: RwSignal<bool>,
     /// Width of a chart in pixels.
     pub width: RwSignal<f64>,
     /// What is shown.
@@ -81,7 +74,7 @@ impl Board {
     /// For a tunnel.
     pub fn new(id: TunnelId, access: Access) -> Self {
         let now = every_second();
-        let view = RwSignal::new(View::last(HOUR_MS));
+        let view = RwSignal::new(View::last(USUAL_MS));
         let width = RwSignal::new(FIRST_WIDTH);
         let axis = Memo::new(move |()| {
             let view = view.get();
@@ -93,7 +86,8 @@ impl Board {
         Self {
             id,
             view,
-            span: RwSignal::new(HOUR_MS),
+            span: RwSignal::new(USUAL_MS),
+            chosen: RwSignal::new(false),
             width,
             axis,
             hidden: RwSignal::new(Vec::new()),
@@ -141,8 +135,20 @@ impl Board {
     }
 
     fn choose(self, span_ms: i64) {
+        self.chosen.set(true);
         self.span.set(span_ms);
         self.reset();
+    }
+
+    /// Whoever has chosen nothing sees all that there is, up to the usual span: what was made a minute ago is no dot in an
+    /// empty hour, and becomes as wide as it grows.
+    fn open_to(self, span_ms: i64) {
+        let before = self.span.get_untracked();
+        let is_at_rest = self.view.get_untracked() == View::last(before);
+        if span_ms != before && is_at_rest && !self.chosen.get_untracked() {
+            self.span.set(span_ms);
+            self.reset();
+        }
     }
 
     fn owners(self) -> Vec<NodeId> {
@@ -239,7 +245,14 @@ pub fn History(board: Board) -> AnyView {
             board.feed.refresh();
         }
     });
-    begin_with_what_there_is(board);
+    let first = RwSignal::new(None::<WallMs>);
+    Effect::run(move || {
+        let Some(all) = board.feed.get() else { return };
+        if first.get_untracked().is_none() {
+            first.set(all.iter().filter_map(|shown| shown.series.times.first()).min().copied());
+        }
+        board.open_to(fitting(first.get_untracked(), clock::now()));
+    });
     let element = NodeRef::<html::Div>::new();
     watch_width(element, board.width);
     let table = RwSignal::new(false);
@@ -301,26 +314,9 @@ fn range(board: Board) -> String {
     format!("{} – {}", format::date_time(axis.from, lang()), format::date_time(axis.to, lang()))
 }
 
-/// A tunnel that was made minutes ago is not shown as a dot in an empty hour.
-fn begin_with_what_there_is(board: Board) {
-    let begun = RwSignal::new(false);
-    Effect::run(move || {
-        let Some(all) = board.feed.get() else { return };
-        if begun.get_untracked() {
-            return;
-        }
-        begun.set(true);
-        let first = all.iter().filter_map(|shown| shown.series.times.first()).min();
-        let young = first.is_none_or(|first| *first > clock::now() - SPANS[0].0);
-        if young && board.view.get_untracked() == View::last(HOUR_MS) {
-            board.choose(SPANS[0].0);
-        }
-    });
-}
-
 #[component]
 fn Tools(board: Board, table: RwSignal<bool>) -> AnyView {
-    let spans = SPANS.map(|(span_ms, text)| {
+    let spans = OFFERED_MS.into_iter().zip(words::SPANS_OFFERED).map(|(span_ms, text)| {
         let pressed = move || board.view.get() == View::last(span_ms);
         toggle(t(text), testid::with(testid::CHART_SPAN, span_ms / MINUTE_MS), pressed, move || {
             board.choose(span_ms)
@@ -335,7 +331,7 @@ fn Tools(board: Board, table: RwSignal<bool>) -> AnyView {
     let at_rest = Signal::derive(move || board.view.get() == View::last(board.span.get()));
     view! {
         <div class="history-tools">
-            <div class="segments" role="group" aria-label=t(words::SPANS)>{spans.into_iter().collect_view()}</div>
+            <div class="segments" role="group" aria-label=t(words::SPANS)>{spans.collect_view()}</div>
             <div class="segments" role="group" aria-label=t(words::ZOOM)>
                 {tool(words::EARLIER, Icon::Left, "earlier", |board| board.shift(false))}
                 {tool(words::LATER, Icon::Right, "later", |board| board.shift(true))}

@@ -71,6 +71,11 @@ impl Frame {
         bottom - (value / scale.top).min(1.0) * (bottom - top)
     }
 
+    /// How far to the right a place is in the charts: from 0, their left edge, to 1.
+    pub fn share(self, x: f64) -> f64 {
+        ((x - LEFT) / Self::inner(self.width)).clamp(0.0, 1.0)
+    }
+
     fn shows(self, at: WallMs) -> bool {
         (self.axis.from..=self.axis.to).contains(&at)
     }

@@ -6,6 +6,7 @@
 use super::history::{Board, Shown};
 use super::path::{self, Drawn, Event, Frame, HEIGHT};
 use super::series::{Measure, Series};
+use super::steer::Finger;
 use super::ticks::{self, Scale, Tick};
 use super::told;
 use crate::format;
@@ -52,6 +53,8 @@ pub struct Plot {
     pub owner: NodeId,
     /// The places between which a stretch is being chosen.
     pub drag: RwSignal<Option<(f64, f64)>>,
+    /// The fingers on it, in the order in which they were put down.
+    pub fingers: RwSignal<Vec<Finger>>,
     element: NodeRef<html::Div>,
 }
 
@@ -276,7 +279,8 @@ fn texts(frame: Frame, scales: &[Scale; 3], ticks: &[Tick]) -> Markup {
 /// The charts of one owner.
 #[component]
 pub fn OwnerChart(board: Board, owner: NodeId) -> AnyView {
-    let plot = Plot { board, owner, drag: RwSignal::new(None), element: NodeRef::new() };
+    let (drag, fingers) = (RwSignal::new(None), RwSignal::new(Vec::new()));
+    let plot = Plot { board, owner, drag, fingers, element: NodeRef::new() };
     let listening = RwSignal::new(false);
     let exits = RwSignal::new(Vec::<NodeId>::new());
     let events = RwSignal::new(Vec::<i64>::new());

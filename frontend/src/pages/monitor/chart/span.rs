@@ -11,6 +11,13 @@ pub const DAY_MS: i64 = 24 * HOUR_MS;
 const SHORTEST_MS: i64 = MINUTE_MS;
 /// The panel keeps hardly anything for longer.
 const LONGEST_MS: i64 = 30 * DAY_MS;
+/// Spans on offer, from the shortest to the longest.
+pub const OFFERED_MS: [i64; 8] =
+    [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 7 * DAY_MS, 30 * DAY_MS];
+/// What is shown at first where there is as much.
+pub const USUAL_MS: i64 = HOUR_MS;
+/// Two fingers that are closer to each other than this share of the width hold one moment.
+const APART: f64 = 0.02;
 /// More points than one in so many pixels nobody sees.
 const PIXELS_PER_POINT: f64 = 2.5;
 /// Steps of the history. From a minute on they are made of whole minutes, and from a quarter of an hour on of whole
@@ -38,6 +45,13 @@ pub struct Axis {
     pub to: WallMs,
     /// The history's step.
     pub step_ms: i64,
+}
+
+/// The shortest span on offer that shows all that was measured since a moment, and at most the usual one; none: nothing
+/// was measured yet.
+pub fn fitting(first: Option<WallMs>, now: WallMs) -> i64 {
+    let age_ms = first.map_or(0, |first| now - first);
+    OFFERED_MS.into_iter().find(|span_ms| *span_ms >= age_ms).unwrap_or(USUAL_MS).min(USUAL_MS)
 }
 
 impl View {
@@ -74,6 +88,21 @@ impl View {
         let share = (end - around) as f64 / self.span_ms as f64;
         let to = around + (share * span_ms as f64) as i64;
         Self { span_ms, end: (to < now).then_some(to) }
+    }
+
+    /// Shows two moments at two places, which are shares of the width: two fingers hold them there. `None` where the fingers
+    /// are too close to each other, or have changed sides.
+    pub fn held(held: [(WallMs, f64); 2], now: WallMs) -> Option<Self> {
+        let [one, other] = held;
+        let ((from, left), (to, right)) = if one.0 <= other.0 { (one, other) } else { (other, one) };
+        if right - left < APART {
+            return None;
+        }
+        let span_ms = (((to - from) as f64 / (right - left)) as i64).clamp(SHORTEST_MS, LONGEST_MS);
+        // Where it cannot be as short or as long as that, the fingers keep what is in their middle.
+        let (middle, place) = ((from + to) / 2, (left + right) / 2.0);
+        let to = middle + ((1.0 - place) * span_ms as f64) as i64;
+        Some(Self { span_ms, end: (to < now).then_some(to) })
     }
 
     /// A quarter earlier or later.
@@ -142,6 +171,56 @@ mod tests {
         // Not without end.
         assert_eq!(View::last(MINUTE_MS).zoomed(true, None, NOW).span_ms, MINUTE_MS);
         assert_eq!(View::last(30 * DAY_MS).zoomed(false, None, NOW).span_ms, 30 * DAY_MS);
+    }
+
+    #[test]
+    fn what_is_young_is_shown_as_wide_as_it_is() {
+        for (age_ms, wanted) in [
+            (0, MINUTE_MS),
+            (MINUTE_MS, MINUTE_MS),
+            (MINUTE_MS + 1, 5 * MINUTE_MS),
+            (14 * MINUTE_MS, 15 * MINUTE_MS),
+            (16 * MINUTE_MS, HOUR_MS),
+            (HOUR_MS + 1, HOUR_MS),
+            (90 * DAY_MS, HOUR_MS),
+            // A clock that was set back.
+            (-DAY_MS, MINUTE_MS),
+        ] {
+            assert_eq!(fitting(Some(NOW - age_ms), NOW), wanted, "{age_ms}");
+        }
+        assert_eq!(fitting(None, NOW), MINUTE_MS);
+        assert!(OFFERED_MS.is_sorted() && OFFERED_MS.contains(&USUAL_MS));
+        assert_eq!((OFFERED_MS[0], OFFERED_MS[OFFERED_MS.len() - 1]), (SHORTEST_MS, LONGEST_MS));
+    }
+
+    #[test]
+    fn two_fingers_keep_what_they_hold() {
+        let end = NOW - DAY_MS;
+        let view = |span_ms, end| Some(View { span_ms, end: Some(end) });
+        let at = |minutes: i64| end - minutes * MINUTE_MS;
+        for (held, wanted) in [
+            // Where they are put down nothing moves.
+            ([(at(45), 0.25), (at(15), 0.75)], view(HOUR_MS, end)),
+            // Apart: closer; the order of the fingers does not matter.
+            ([(at(45), 0.0), (at(15), 1.0)], view(HOUR_MS / 2, at(15))),
+            ([(at(15), 1.0), (at(45), 0.0)], view(HOUR_MS / 2, at(15))),
+            // Together: further away, around what they hold.
+            ([(at(45), 0.375), (at(15), 0.625)], view(2 * HOUR_MS, end + HOUR_MS / 2)),
+            // Side by side to the left: later.
+            ([(at(45), 0.0), (at(15), 0.5)], view(HOUR_MS, end + HOUR_MS / 4)),
+            // Not closer than there is anything to see, and not longer than anything is kept.
+            ([(at(1), 0.0), (at(0), 1.0)], view(MINUTE_MS, end)),
+            ([(end - 3000, 0.25), (end, 0.75)], view(MINUTE_MS, end - 1500 + MINUTE_MS / 2)),
+            ([(end - 30 * DAY_MS, 0.9), (end, 1.0)], view(30 * DAY_MS, end - 15 * DAY_MS + 36 * HOUR_MS)),
+            // One place for both, and sides changed.
+            ([(at(45), 0.5), (at(15), 0.5)], None),
+            ([(at(45), 0.75), (at(15), 0.25)], None),
+        ] {
+            assert_eq!(View::held(held, NOW), wanted, "{held:?}");
+        }
+        // Whoever draws the present in follows it.
+        let live = View::held([(NOW - HOUR_MS, 0.5), (NOW, 0.9)], NOW).unwrap();
+        assert_eq!(live, View { span_ms: 2 * HOUR_MS + HOUR_MS / 2, end: None });
     }
 
     #[test]

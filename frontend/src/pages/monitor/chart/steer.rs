@@ -5,10 +5,20 @@ use super::plot::Plot;
 use super::span::View;
 use crate::clock;
 use leptos::prelude::untrack;
+use shared::api::WallMs;
 use wasm_bindgen::JsCast as _;
 
 /// A press that moves less is no drag.
 const STILL: f64 = 6.0;
+
+/// A finger on the chart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Finger {
+    id: i32,
+    x: f64,
+    /// The moment that it holds, when there are two.
+    at: WallMs,
+}
 
 /// The chart that an event happened on, and where on it.
 fn place(event: &web_sys::PointerEvent) -> Option<(web_sys::Element, f64)> {
@@ -29,8 +39,15 @@ impl Plot {
         match event.type_().as_str() {
             "pointerdown" => self.pressed(pointer),
             "pointermove" => self.moved(pointer),
-            "pointerup" => self.released(),
-            "pointercancel" => self.drag.set(None),
+            "pointerup" => {
+                self.lifted(pointer);
+                self.released();
+            }
+            // A finger that begins to scroll the page is no longer the chart's.
+            "pointercancel" => {
+                self.lifted(pointer);
+                self.drag.set(None);
+            }
             "pointerleave" => self.left(pointer),
             "dblclick" => self.board.reset(),
             "keydown" => self.key(event.unchecked_ref()),
@@ -40,21 +57,72 @@ impl Plot {
         }
     }
 
-    /// A mouse begins to choose a stretch; a finger points.
+    /// A mouse begins to choose a stretch; a finger points, and two hold what is under them.
     fn pressed(self, event: &web_sys::PointerEvent) {
         let Some((chart, x)) = place(event) else { return };
-        if event.pointer_type() != "mouse" {
+        if event.pointer_type() == "mouse" {
+            if event.button() == 0 {
+                self.drag.set(Some((x, x)));
+            }
+        } else {
+            self.put_down(event, x);
+        }
+        // Goes on outside of the chart.
+        let _ = chart.set_pointer_capture(event.pointer_id());
+    }
+
+    fn put_down(self, event: &web_sys::PointerEvent, x: f64) {
+        let frame = self.frame_now();
+        let count = self.fingers.try_update(|fingers| {
+            // The first of all fingers: what was not seen to be lifted is gone.
+            if event.is_primary() {
+                fingers.clear();
+            }
+            fingers.push(Finger { id: event.pointer_id(), x, at: 0 });
+            for finger in fingers.iter_mut() {
+                finger.at = frame.at(finger.x);
+            }
+            fingers.len()
+        });
+        if count == Some(1) {
             self.point_at(x);
-        } else if event.button() == 0 {
-            // Goes on outside of the chart.
-            let _ = chart.set_pointer_capture(event.pointer_id());
-            self.drag.set(Some((x, x)));
+        } else {
+            self.board.cursor.set(None);
         }
     }
 
-    /// Points, and widens the stretch that is being chosen.
+    /// What remains is held from here on.
+    fn lifted(self, event: &web_sys::PointerEvent) {
+        let frame = self.frame_now();
+        let _ = self.fingers.try_update(|fingers| {
+            fingers.retain(|finger| finger.id != event.pointer_id());
+            for finger in fingers.iter_mut() {
+                finger.at = frame.at(finger.x);
+            }
+        });
+    }
+
+    /// Moves a finger. Answers the first two, if there are as many.
+    fn held(self, id: i32, x: f64) -> Option<[Finger; 2]> {
+        let moved = self.fingers.try_update(|fingers| {
+            let finger = fingers.iter_mut().find(|finger| finger.id == id)?;
+            finger.x = x;
+            fingers.first_chunk().copied()
+        });
+        moved.flatten()
+    }
+
+    /// Points, and widens the stretch that is being chosen; two fingers draw the axis out and together.
     fn moved(self, event: &web_sys::PointerEvent) {
         let Some((_, x)) = place(event) else { return };
+        if let Some(held) = self.held(event.pointer_id(), x) {
+            let frame = self.frame_now();
+            let held = held.map(|finger| (finger.at, frame.share(finger.x)));
+            if let Some(view) = View::held(held, clock::now()) {
+                self.board.view.set(view);
+            }
+            return;
+        }
         self.point_at(x);
         if let Some((from, _)) = self.drag.get_untracked() {
             self.drag.set(Some((from, x)));

@@ -8,9 +8,10 @@ use shared::api::WallMs;
 /// Between two times on the axis: room for `00:00:00` and some air.
 const PIXELS_PER_TIME: f64 = 84.0;
 /// Between two times, as clocks and calendars are divided.
-const TIMES_MS: [i64; 18] = [
+const TIMES_MS: [i64; 19] = [
     5_000,
     10_000,
+    15_000,
     30_000,
     MINUTE_MS,
     2 * MINUTE_MS,
@@ -156,6 +157,14 @@ mod tests {
         assert_eq!(labels(from, from + HOUR_MS, 420.0, &shanghai), ["1 Dec", "00:15", "00:30", "00:45"]);
         assert_eq!(labels(from, from + HOUR_MS, 170.0, &kathmandu), ["22:00", "22:30"]);
         assert_eq!(labels(from, from + MINUTE_MS, 600.0, &utc)[..2], ["15:50:00", "15:50:10"]);
+        // The shortest charts there are, on a screen and on a telephone.
+        assert_eq!(labels(from, from + MINUTE_MS, 900.0, &utc).len(), 7);
+        assert_eq!(
+            labels(from, from + MINUTE_MS, 345.0, &utc),
+            ["15:50:00", "15:50:15", "15:50:30", "15:50:45", "15:51:00"]
+        );
+        assert_eq!(labels(from, from + MINUTE_MS, 300.0, &utc), ["15:50:00", "15:50:30", "15:51:00"]);
+        assert_eq!(labels(from, from + 5 * MINUTE_MS, 300.0, &utc), ["15:50", "15:52", "15:54"]);
         let week = labels(from, from + 7 * DAY_MS, 700.0, &shanghai);
         assert_eq!(week[..2], ["1 Dec", "2 Dec"]);
         assert_eq!(week.len(), 7);
