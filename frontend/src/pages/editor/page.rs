@@ -118,7 +118,7 @@ fn Editor(desk: Desk, tunnel: Option<Arc<Tunnel>>, feed: Option<Feed<Tunnel>>) -
             <footer class="editor-foot">
                 <Button text=common::CANCEL on_press=Callback::new(move |()| desk.line().cancel())
                     testid=testid::EDITOR_CANCEL />
-                <Submit text=if id.is_some() { common::SAVE } else { common::CREATE } busy=saving.busy
+                <Submit text=if id.is_some() { common::SAVE } else { common::CREATE } busy=saving.sending.busy
                     testid=testid::EDITOR_SAVE />
             </footer>
         </form>
@@ -195,7 +195,7 @@ fn TypePicker(form: Form) -> AnyView {
 /// Somebody else was faster: nothing is lost, and the choice is the operator's.
 #[component]
 fn StaleNotice(saving: Saving, feed: Option<Feed<Tunnel>>) -> AnyView {
-    let stale = saving.stale();
+    let stale = saving.sending.is_stale();
     let take_theirs = move |()| {
         if let Some(feed) = feed {
             saving.take_theirs(feed);
