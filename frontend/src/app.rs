@@ -3,7 +3,7 @@
 use crate::api::session::{self, Session};
 use crate::api::{ApiError, Live, client};
 use crate::i18n::{errors, lang};
-use crate::pages::{self, names};
+use crate::pages;
 use crate::reactive::{Effect, Memo, Signal, part};
 use crate::ui::{Loading, Problem, toast};
 use crate::{browser, i18n, router};
@@ -26,7 +26,6 @@ pub fn App() -> impl IntoView {
     let live = Live::unopened();
     provide_context(live);
     live.follow_visibility();
-    names::provide(live.nodes);
     Effect::run(|| browser::set_root_attribute("lang", Some(lang().tag())));
     Effect::run(move || match session::current() {
         Session::Active(_) => live.connect(),

@@ -12,6 +12,7 @@ pub mod browser;
 pub mod clock;
 pub mod format;
 pub mod i18n;
+pub mod lasting;
 pub mod module;
 pub mod pages;
 pub mod reactive;

@@ -5,7 +5,6 @@
 //! box and their closures behind a pointer, so that the machinery exists once. Imported by name they stand in front of
 //! Leptos' own.
 
-use ::leptos::reactive::graph::{ReactiveNode as _, ToAnySource as _};
 use leptos::prelude as leptos;
 use leptos::{
     GetValue as _, IntoAny as _, Read as _, ReadUntracked as _, ReadValue as _, Track as _, Write as _,
@@ -140,19 +139,6 @@ signal! {
     RwSignal
 }
 copy!(RwSignal);
-
-signal! {
-    /// A value that can be changed, living as long as somebody holds it.
-    ArcRwSignal
-}
-
-impl<T: Value> ArcRwSignal<T> {
-    /// Forgets the readers that are gone; those that are there read again. A signal keeps a note of every reader, also of
-    /// one that went with its screen: of a value that outlives all screens there would be more and more.
-    pub fn forget_gone(&self) {
-        self.raw.to_any_source().mark_dirty();
-    }
-}
 
 /// A value computed from others; whoever reads it is run again only when it really changes.
 pub struct Memo<T> {

@@ -2,7 +2,7 @@
 //!
 //! The page has eleven addresses; a general router weighs more than all their screens' frames together.
 
-use crate::reactive::ArcRwSignal;
+use crate::lasting::Lasting;
 use leptos::prelude::*;
 use shared::ids::TunnelId;
 use std::sync::LazyLock;
@@ -57,7 +57,7 @@ impl Screen {
 }
 
 /// The path in the address bar.
-static PATH: LazyLock<ArcRwSignal<String>> = LazyLock::new(|| ArcRwSignal::new(address()));
+static PATH: LazyLock<Lasting<String>> = LazyLock::new(|| Lasting::new(address()));
 
 fn address() -> String {
     window().location().pathname().unwrap_or_default()

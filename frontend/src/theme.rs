@@ -2,7 +2,7 @@
 
 use crate::browser;
 use crate::i18n::{Text, settings};
-use crate::reactive::ArcRwSignal;
+use crate::lasting::Lasting;
 use std::sync::LazyLock;
 
 /// The look of the page.
@@ -18,10 +18,10 @@ pub enum Theme {
 
 const STORED: &str = "exitpilot.theme";
 
-static CURRENT: LazyLock<ArcRwSignal<Theme>> = LazyLock::new(|| {
+static CURRENT: LazyLock<Lasting<Theme>> = LazyLock::new(|| {
     let stored = browser::stored(STORED);
     let theme = Theme::ALL.into_iter().find(|theme| stored.as_deref() == Some(theme.as_str()));
-    ArcRwSignal::new(theme.unwrap_or(Theme::System))
+    Lasting::new(theme.unwrap_or(Theme::System))
 });
 
 impl Theme {

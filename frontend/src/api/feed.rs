@@ -1,7 +1,8 @@
 //! A value from the panel that can be fetched again at any time, without the old one going away meanwhile.
 
 use super::ApiError;
-use crate::reactive::RwSignal;
+use crate::lasting::Lasting;
+use crate::reactive::{self, Value};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use std::future::Future;
@@ -12,6 +13,9 @@ use std::time::Duration;
 
 /// Between two fetches of the same value: a burst of events is one fetch.
 const PAUSE: Duration = Duration::from_millis(250);
+
+/// Goes with the screen that made it; that of the page's lists stays, whatever screens read it.
+type Place<T> = reactive::StoredValue<Lasting<T>>;
 
 type Fetch<T> = Rc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<T, ApiError>>>>>;
 
@@ -25,8 +29,8 @@ struct Inner<T> {
 
 /// A value from the panel, its last error, and how to fetch it again.
 pub struct Feed<T: Send + Sync + 'static> {
-    value: RwSignal<Option<Arc<T>>>,
-    error: RwSignal<Option<ApiError>>,
+    value: Place<Option<Arc<T>>>,
+    error: Place<Option<ApiError>>,
     inner: StoredValue<Inner<T>, LocalStorage>,
 }
 
@@ -53,8 +57,8 @@ impl<T: PartialEq + Send + Sync + 'static> Feed<T> {
     {
         let fetch: Fetch<T> = Rc::new(move || Box::pin(fetch()));
         Self {
-            value: RwSignal::new(None),
-            error: RwSignal::new(None),
+            value: Place::new(Lasting::new(None)),
+            error: Place::new(Lasting::new(None)),
             inner: StoredValue::new_local(Inner {
                 fetch,
                 merge,
@@ -67,22 +71,22 @@ impl<T: PartialEq + Send + Sync + 'static> Feed<T> {
 
     /// The value, once there is one; whoever asks is run again when it changes.
     pub fn get(&self) -> Option<Arc<T>> {
-        self.value.get()
+        self.value.try_get_value()?.get()
     }
 
     /// The value without being told of its changes.
     pub fn now(&self) -> Option<Arc<T>> {
-        self.value.try_get_untracked().flatten()
+        self.value.try_get_value()?.get_untracked()
     }
 
     /// Takes a value that was fetched otherwise; tells everybody, even when it is the same.
     pub fn put(&self, value: T) {
-        let _ = self.value.try_set(Some(Arc::new(value)));
+        put(self.value, Some(Arc::new(value)));
     }
 
     /// Why the last fetch failed, if it did.
     pub fn error(&self) -> Option<ApiError> {
-        self.error.get()
+        self.error.try_get_value()?.get()
     }
 
     /// Fetches unless that has been done before.
@@ -144,14 +148,16 @@ impl<T: PartialEq + Send + Sync + 'static> Feed<T> {
                     None => value,
                 };
                 if old.is_none_or(|old| *old != value) {
-                    let _ = self.value.try_set(Some(Arc::new(value)));
+                    put(self.value, Some(Arc::new(value)));
                 }
-                if self.error.try_with_untracked(Option::is_some) == Some(true) {
-                    let _ = self.error.try_set(None);
+                let failed =
+                    self.error.try_get_value().is_some_and(|error| error.with_untracked(Option::is_some));
+                if failed {
+                    put(self.error, None);
                 }
             }
             Err(error) => {
-                let _ = self.error.try_set(Some(error));
+                put(self.error, Some(error));
             }
         }
     }
@@ -168,6 +174,13 @@ impl<T: PartialEq + Send + Sync + 'static> Feed<Vec<Arc<T>>> {
             async move { Ok(fetched.await?.into_iter().map(Arc::new).collect()) }
         };
         Self::merging(fetch, |new, old| keep_unchanged(new, old))
+    }
+}
+
+/// Puts a value in unless its place went with the screen.
+fn put<T: Value>(place: Place<T>, value: T) {
+    if let Some(place) = place.try_get_value() {
+        place.set(value);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::json::parse;
 use super::{Feed, client, session};
-use crate::reactive::RwSignal;
+use crate::lasting::Lasting;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use serde_json::Value;
@@ -65,14 +65,19 @@ pub struct Live {
     /// All forwards.
     pub forwards: Feed<Vec<Arc<Forward>>>,
     /// How the event stream is.
-    pub connection: RwSignal<Connection>,
+    pub connection: &'static Lasting<Connection>,
     /// Counts what may have changed decisions: rounds, switches, pins.
-    pub decisions: RwSignal<u64>,
+    pub decisions: &'static Lasting<u64>,
     /// Counts changes of the settings.
-    pub settings: RwSignal<u64>,
+    pub settings: &'static Lasting<u64>,
     /// Counts what may have changed nodes or tunnels, for screens that keep lists of their own.
-    pub lists: RwSignal<u64>,
+    pub lists: &'static Lasting<u64>,
     wire: StoredValue<Wire, LocalStorage>,
+}
+
+/// There is one page, and it never ends.
+fn page_long<T: Send + Sync + 'static>(value: T) -> &'static Lasting<T> {
+    Box::leak(Box::new(Lasting::new(value)))
 }
 
 /// The page's [`Live`].
@@ -87,10 +92,10 @@ impl Live {
             nodes: Feed::list(client::nodes),
             tunnels: Feed::list(client::tunnels),
             forwards: Feed::list(client::forwards),
-            connection: RwSignal::new(Connection::Connecting),
-            decisions: RwSignal::new(0),
-            settings: RwSignal::new(0),
-            lists: RwSignal::new(0),
+            connection: page_long(Connection::Connecting),
+            decisions: page_long(0),
+            settings: page_long(0),
+            lists: page_long(0),
             wire: StoredValue::new_local(Wire::default()),
         }
     }

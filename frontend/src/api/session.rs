@@ -1,7 +1,7 @@
 //! Who is logged in. The cookie is out of this code's reach (`HttpOnly`); what the panel answers is the truth.
 
 use super::http::ApiError;
-use crate::reactive::ArcRwSignal;
+use crate::lasting::Lasting;
 use shared::api::{Role, User};
 use std::sync::{Arc, LazyLock};
 
@@ -20,16 +20,11 @@ pub enum Session {
     Expired(Arc<User>),
 }
 
-static CURRENT: LazyLock<ArcRwSignal<Session>> = LazyLock::new(|| ArcRwSignal::new(Session::Checking));
+static CURRENT: LazyLock<Lasting<Session>> = LazyLock::new(|| Lasting::new(Session::Checking));
 
 /// The session; whoever asks is run again when it changes.
 pub fn current() -> Session {
     CURRENT.get()
-}
-
-/// To be called when a screen has gone: forgets what it read, see [`ArcRwSignal::forget_gone`].
-pub fn forget_gone() {
-    CURRENT.forget_gone();
 }
 
 /// Whether somebody is logged in at this moment.

@@ -15,7 +15,7 @@ pub mod tunnels;
 pub mod what_if;
 
 use crate::browser;
-use crate::reactive::ArcRwSignal;
+use crate::lasting::Lasting;
 use std::sync::LazyLock;
 
 pub use shared::strategy::words as strategy;
@@ -25,9 +25,9 @@ pub use shared::words::{Lang, Text, fill};
 const STORED: &str = "exitpilot.language";
 
 /// The language in force. One per page, and above every screen, so that nothing can dispose of it.
-static CURRENT: LazyLock<ArcRwSignal<Lang>> = LazyLock::new(|| {
+static CURRENT: LazyLock<Lasting<Lang>> = LazyLock::new(|| {
     let tag = browser::stored(STORED).or_else(browser::language).unwrap_or_default();
-    ArcRwSignal::new(Lang::from_tag(&tag))
+    Lasting::new(Lang::from_tag(&tag))
 });
 
 /// The language in force; whoever asks is run again when it changes.
@@ -51,11 +51,6 @@ pub fn follow(lang: Lang) {
     if lang != lang_now() {
         CURRENT.set(lang);
     }
-}
-
-/// To be called when a screen has gone: forgets what it read, see [`ArcRwSignal::forget_gone`].
-pub fn forget_gone() {
-    CURRENT.forget_gone();
 }
 
 /// A text as a part of a view; follows the language.

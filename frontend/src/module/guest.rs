@@ -116,6 +116,5 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         self.view = None;
-        i18n::forget_gone();
     }
 }

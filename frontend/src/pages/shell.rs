@@ -1,12 +1,12 @@
 //! The frame around all screens: navigation, banners, and the dialog that asks for a new login.
 
 use super::login::LoginForm;
-use super::{audit, editor, forwards, monitor, nodes, overview, settings, tunnels, what_if};
+use super::{audit, editor, forwards, monitor, names, nodes, overview, settings, tunnels, what_if};
 use crate::api::client;
-use crate::api::live::{Connection, use_live};
+use crate::api::live::{Connection, Live, use_live};
 use crate::api::session::{self, Session};
 use crate::browser;
-use crate::i18n::{self, Text, common, t};
+use crate::i18n::{Text, common, t};
 use crate::reactive::{Effect, Memo, RwSignal, Show, part, phrase};
 use crate::router::{self, A, Screen};
 use crate::ui::field::said;
@@ -53,15 +53,14 @@ pub fn Shell() -> AnyView {
 #[component]
 fn Screens() -> AnyView {
     let screen = Memo::new(move |()| Screen::of(&router::path()));
-    Effect::with_before(move |before: Option<Screen>| {
-        let now = screen.get();
-        if before.is_some_and(|before| before != now) {
-            i18n::forget_gone();
-            session::forget_gone();
-        }
-        now
-    });
-    part(move || match screen.get() {
+    let live = use_live();
+    part(move || draw(screen.get(), live))
+}
+
+fn draw(screen: Screen, live: Live) -> AnyView {
+    // Anew for each screen, so that what it read of the names goes with it.
+    names::provide(live.nodes);
+    match screen {
         Screen::Overview => view! { <overview::Overview /> }.into_any(),
         Screen::Tunnels => view! { <tunnels::list::TunnelList /> }.into_any(),
         Screen::NewTunnel => view! { <editor::NewTunnel /> }.into_any(),
@@ -73,7 +72,7 @@ fn Screens() -> AnyView {
         Screen::Settings => view! { <settings::SettingsPage /> }.into_any(),
         Screen::Audit => view! { <audit::AuditPage /> }.into_any(),
         Screen::Unknown => view! { <NotFound /> }.into_any(),
-    })
+    }
 }
 
 #[component]

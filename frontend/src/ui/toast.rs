@@ -1,6 +1,7 @@
 //! Short messages that go away by themselves.
 
-use crate::reactive::{ArcRwSignal, each};
+use crate::lasting::Lasting;
+use crate::reactive::each;
 use leptos::prelude::*;
 use shared::testid;
 use std::sync::LazyLock;
@@ -24,7 +25,7 @@ struct Toasts {
     shown: Vec<Toast>,
 }
 
-static TOASTS: LazyLock<ArcRwSignal<Toasts>> = LazyLock::new(|| ArcRwSignal::new(Toasts::default()));
+static TOASTS: LazyLock<Lasting<Toasts>> = LazyLock::new(|| Lasting::new(Toasts::default()));
 
 /// Something was done.
 pub fn good(text: impl Into<String>) {

@@ -18,8 +18,9 @@ const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 const DRIVER: &str = "chromedriver";
 
 /// Needed on every machine that runs this: no window, no sandbox (there is none to be had as root or in a container),
-/// nothing that asks the internet, and memory where a container has it.
-const FLAGS: [&str; 9] = [
+/// nothing that asks the internet, memory where a container has it, and no brake on whoever changes screens faster than
+/// people do.
+const FLAGS: [&str; 10] = [
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
@@ -29,6 +30,7 @@ const FLAGS: [&str; 9] = [
     "--disable-component-update",
     "--disable-sync",
     "--disable-dev-shm-usage",
+    "--disable-ipc-flooding-protection",
 ];
 
 /// What kind of device the browser plays.

@@ -20,6 +20,7 @@ mod dashboard;
 mod dashboard_site;
 mod editor;
 mod forwards;
+mod leaks;
 mod login;
 mod looks;
 mod monitor;
