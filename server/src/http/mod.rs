@@ -21,13 +21,15 @@ use crate::error::AppError;
 use crate::state::AppState;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, StatusCode, Version, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use std::any::Any;
 use std::time::Duration;
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::predicate::{Predicate, SizeAbove};
+use tower_http::compression::{CompressionLayer, CompressionLevel};
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::trace::TraceLayer;
 use utoipa::openapi::OpenApi;
@@ -36,6 +38,9 @@ use utoipa_axum::routes;
 
 /// How long a request may take until its answer begins. Streams begin at once and go on for longer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Answers in bytes from which on they are compressed. Smaller ones fit into a packet, and those that hold a new secret are smaller.
+const COMPRESS_ABOVE: u16 = 1024;
 
 /// Everything under `/api/v1`, with its document.
 fn api(state: &AppState) -> (Router<AppState>, OpenApi) {
@@ -122,6 +127,8 @@ pub fn router(state: AppState) -> Router {
         .method_not_allowed_fallback(|| async { AppError::MethodNotAllowed })
         .layer(DefaultBodyLimit::max(extract::MAX_BODY_BYTES))
         .layer(from_fn(in_time))
+        // A week of measurements is 13 MB of JSON, and about a tenth of that for whoever is far away.
+        .layer(CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(is_long_text()))
         .layer(fixed(no_store));
     answers
         .merge(agents::link_routes())
@@ -132,6 +139,16 @@ pub fn router(state: AppState) -> Router {
         // What fails is logged where it becomes an answer.
         .layer(TraceLayer::new_for_http().on_failure(()))
         .with_state(state)
+}
+
+/// What is compressed on its way: answers that are there as a whole. Streams tell every line when it happens, and the page's files are
+/// compressed already.
+fn is_long_text() -> impl Predicate {
+    let is_whole_text = |_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions| {
+        let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+        [&b"application/json"[..], b"text/csv"].iter().any(|known| kind.starts_with(known))
+    };
+    SizeAbove::new(COMPRESS_ABOVE).and(is_whole_text)
 }
 
 /// Gives a request up that takes too long. Dropping it leaves no trace: its transaction was not committed.

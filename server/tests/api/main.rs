@@ -4,6 +4,7 @@
 
 mod access;
 mod binary;
+mod compressed;
 mod document;
 mod forwards;
 mod history;
