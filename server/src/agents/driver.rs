@@ -238,7 +238,7 @@ impl Driver {
             let session = self.session.clone();
             let digest = chain.digest;
             let push = async move {
-                let command = Command::UpdateChains(chain.config);
+                let command = Command::UpdateChains(Arc::unwrap_or_clone(chain.config));
                 let result = match session.call(&command, COMMAND_DEADLINE).await {
                     Ok(_) => Ok(()),
                     Err(CallError::Offline) => Err(PushError::Offline),
@@ -272,8 +272,8 @@ impl Driver {
             let work = async move {
                 let deleting = digest.is_none();
                 let command = match step {
-                    Step::Chain(chain) => Command::UpdateChains(chain.config),
-                    Step::Service(service) => Command::UpdateService(vec![service.config]),
+                    Step::Chain(chain) => Command::UpdateChains(Arc::unwrap_or_clone(chain.config)),
+                    Step::Service(service) => Command::UpdateService(vec![Arc::unwrap_or_clone(service.config)]),
                     Step::DeleteService(name) => Command::DeleteService(vec![name]),
                     Step::DeleteChain(name) => Command::DeleteChains(name),
                 };

@@ -100,6 +100,11 @@ impl Agents {
         self.inner.wishes.wake();
     }
 
+    /// Orders that owners have accepted are stored. Nobody has to be sent anything, so the plans follow within seconds.
+    pub(crate) fn wake_for_orders(&self) {
+        self.inner.wishes.wake_for_orders();
+    }
+
     /// Waits until what was stored before the last [`Agents::wake`] is planned, at most 2 s: after it,
     /// [`Agents::deployment`] speaks of the new intent.
     pub async fn replanned(&self) {

@@ -2,7 +2,7 @@
 
 use super::Inner;
 use super::slot::Proposal;
-use crate::plan::{Plans, render};
+use crate::plan::{Plans, render_again};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,6 +12,9 @@ use tokio::sync::{Notify, watch};
 const EVERY: Duration = Duration::from_secs(60);
 /// After the database could not be read.
 const RETRY: Duration = Duration::from_secs(2);
+/// After orders were accepted. Their owners run them already and the slots know it ([`super::slot::Slot::overrides`]), so
+/// the plans need not follow at once: in a large panel some owner switches in every round.
+const ORDERS_WITHIN: Duration = Duration::from_secs(15);
 /// Longest rest between two plans; see [`plan_forever`].
 const MAX_REST_MS: u64 = 1000;
 
@@ -29,6 +32,7 @@ pub(super) struct Planned {
 pub(super) struct Wishes {
     latest: AtomicU64,
     signal: Notify,
+    orders: Notify,
 }
 
 impl Wishes {
@@ -36,6 +40,11 @@ impl Wishes {
     pub(super) fn wake(&self) {
         self.latest.fetch_add(1, Ordering::AcqRel);
         self.signal.notify_one();
+    }
+
+    /// Orders that owners have accepted are stored: plan again before long.
+    pub(super) fn wake_for_orders(&self) {
+        self.orders.notify_one();
     }
 
     /// The number of the latest wish.
@@ -61,9 +70,14 @@ pub(super) async fn plan_forever(inner: Arc<Inner>, planned: watch::Sender<Plann
             () = inner.cancel.cancelled() => return,
             () = tokio::time::sleep(rest) => {}
         }
+        let orders = async {
+            inner.wishes.orders.notified().await;
+            tokio::time::sleep(ORDERS_WITHIN).await;
+        };
         tokio::select! {
             () = inner.cancel.cancelled() => return,
             () = inner.wishes.signal.notified() => {}
+            () = orders => {}
             () = tokio::time::sleep(pause) => {}
         }
     }
@@ -82,9 +96,9 @@ async fn plan(inner: &Inner, planned: &watch::Sender<Planned>) -> anyhow::Result
     }
     let wish = inner.wishes.latest();
     let intent = Arc::new(inner.db.intent().await?);
-    let plans = match old.filter(|old| *old.intent == *intent) {
-        Some(same) => same,
-        None => Arc::new(tokio::task::spawn_blocking(move || render(intent)).await?),
+    let plans = match old {
+        Some(same) if *same.intent == *intent => same,
+        old => Arc::new(tokio::task::spawn_blocking(move || render_again(intent, old.as_deref())).await?),
     };
     planned.send_replace(Planned { plans: Some(plans), wish });
     Ok(())

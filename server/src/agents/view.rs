@@ -7,6 +7,7 @@ use crate::plan::{NodePlan, Plans, Subject, mask, names};
 use shared::api::{DeploymentStatus, NodeDeployment, NodeRuntime};
 use shared::best_exit::Applied;
 use shared::ids::{ForwardId, NodeId, TunnelId};
+use std::sync::Arc;
 
 struct Progress(DeploymentStatus, Option<String>);
 
@@ -95,7 +96,7 @@ impl Agents {
             let newer =
                 self.inner.existing(node).and_then(|slot| slot.desired_chain(&plans.intent, plan, tunnel));
             if let (Some(newer), [chain]) = (newer, &mut config.chains[..]) {
-                *chain = mask::chain(newer.config);
+                *chain = mask::chain(Arc::unwrap_or_clone(newer.config));
             }
             let mut progress = self.tunnel_progress(&plans, tunnel, node);
             if plans.intent.tunnels.get(&tunnel).is_some_and(|tunnel| tunnel.entry.contains(&node)) {

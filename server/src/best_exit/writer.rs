@@ -16,7 +16,7 @@ const BATCH: usize = 256;
 /// Rounds whose measurements wait. If the disk is slower than the rounds, history is dropped.
 const SAMPLE_QUEUE: usize = 4;
 /// Measurements in one transaction, so that a decision waits for some milliseconds at most.
-const SAMPLE_BATCH: usize = 1000;
+const SAMPLE_BATCH: usize = 500;
 /// Decisions that could not be stored are tried again this often.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -141,7 +141,7 @@ async fn carry_out(inner: &Inner, jobs: &mut Vec<Job>, unsaved: &mut BTreeMap<Ow
     if let Err(error) = &result {
         tracing::error!(%error, "decisions could not be stored");
     } else if replan {
-        inner.agents.wake();
+        inner.agents.wake_for_orders();
     }
     for done in waiting {
         // An error says that the push was given up in this moment.

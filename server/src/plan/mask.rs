@@ -26,8 +26,8 @@ pub fn view(plan: &NodePlan, wanted: impl Fn(Subject) -> bool) -> GostConfig {
     let services = plan.services.values().filter(|planned| wanted(planned.subject));
     let chains = plan.chains.values().filter(|planned| wanted(planned.subject));
     GostConfig {
-        services: services.map(|planned| service(planned.config.clone())).collect(),
-        chains: chains.map(|planned| chain(planned.config.clone())).collect(),
+        services: services.map(|planned| service(ServiceConfig::clone(&planned.config))).collect(),
+        chains: chains.map(|planned| chain(ChainConfig::clone(&planned.config))).collect(),
         ..GostConfig::default()
     }
 }

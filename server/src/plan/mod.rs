@@ -5,7 +5,7 @@
 //! - [`intent`]: what a plan is made from
 //! - [`names`]: what the objects are called
 //! - [`dial`]: at which address one node reaches another
-//! - [`render`]: intent → plans
+//! - [`render`]: intent → plans; `reuse`: what the plans before can give to the next ones
 //! - [`mask`]: plans for human eyes
 
 pub mod dial;
@@ -13,6 +13,7 @@ pub mod intent;
 pub mod mask;
 pub mod names;
 mod render;
+mod reuse;
 mod selection;
 
 #[cfg(test)]
@@ -21,7 +22,7 @@ mod lint;
 mod render_tests;
 
 pub use intent::{ForwardIntent, GroupIntent, Intent, MemberIntent, NodeIntent, TunnelIntent};
-pub use render::{next_group, owner_chain, render};
+pub use render::{next_group, owner_chain, render, render_again};
 
 use shared::gost::{ChainConfig, ServiceConfig};
 use shared::ids::{ForwardId, NodeId, TunnelId};
@@ -48,15 +49,28 @@ pub struct NodePlan {
     pub problems: BTreeMap<Subject, String>,
 }
 
-/// An object of a plan.
-#[derive(Clone, Debug, PartialEq)]
+/// An object of a plan. Plans that follow each other share those that stayed as they were.
+#[derive(Debug)]
 pub struct Planned<T> {
     /// What it is for.
     pub subject: Subject,
     /// As pushed.
-    pub config: T,
+    pub config: Arc<T>,
     /// [`shared::link::digest`] of it.
     pub digest: String,
+}
+
+impl<T> Clone for Planned<T> {
+    fn clone(&self) -> Self {
+        Self { subject: self.subject, config: self.config.clone(), digest: self.digest.clone() }
+    }
+}
+
+/// Equal digests are equal configurations.
+impl<T> PartialEq for Planned<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.subject == other.subject && self.digest == other.digest
+    }
 }
 
 /// What an object of a plan is for.
@@ -72,6 +86,6 @@ impl<T: serde::Serialize> Planned<T> {
     /// An object with its digest.
     pub fn new(subject: Subject, config: T) -> Self {
         let digest = shared::link::digest(&config);
-        Self { subject, config, digest }
+        Self { subject, config: Arc::new(config), digest }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::dial;
 use super::intent::{ForwardIntent, GroupIntent, Intent, MemberIntent, NodeIntent, TunnelIntent};
+use super::reuse::Before;
 use super::selection;
 use super::{NodePlan, Planned, Plans, Subject, names};
 use shared::address::HostPort;
@@ -25,11 +26,20 @@ const TARGET_FAIL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The complete desired configuration of every node.
 pub fn render(intent: Arc<Intent>) -> Plans {
+    render_again(intent, None)
+}
+
+/// The same as [`render`], which takes the objects of the plans before where what they are made from is the same.
+pub fn render_again(intent: Arc<Intent>, before: Option<&Plans>) -> Plans {
     let mut nodes: BTreeMap<NodeId, NodePlan> =
         intent.nodes.keys().map(|id| (*id, NodePlan::default())).collect();
+    let before = before.map(|before| Before::new(before, &intent));
     for (id, tunnel) in &intent.tunnels {
         if tunnel.enabled && tunnel.kind == TunnelType::Tunnel {
-            render_tunnel(&intent, *id, tunnel, &mut nodes);
+            match before.as_ref().filter(|before| before.has_tunnel(&intent, *id, tunnel)) {
+                Some(before) => before.give_tunnel(*id, tunnel, &mut nodes),
+                None => render_tunnel(&intent, *id, tunnel, &mut nodes),
+            }
         }
     }
     for (id, forward) in &intent.forwards {
@@ -38,7 +48,10 @@ pub fn render(intent: Arc<Intent>) -> Plans {
             && tunnel.enabled
             && forward.enabled
         {
-            render_forward(&intent, *id, forward, tunnel, &mut nodes);
+            match before.as_ref().filter(|before| before.has_forward(&intent, *id, forward, tunnel)) {
+                Some(before) => before.give_forward(*id, forward, tunnel, &mut nodes),
+                None => render_forward(&intent, *id, forward, tunnel, &mut nodes),
+            }
         }
     }
     Plans { intent, nodes }

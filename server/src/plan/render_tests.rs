@@ -306,6 +306,35 @@ proptest! {
     }
 
     #[test]
+    fn plans_that_reuse_those_before_are_the_same(
+        before in any_intent(),
+        after in any_intent(),
+        keep in prop::array::uniform4(any::<bool>()),
+        deleted in 1..9i64,
+    ) {
+        let mut next = after;
+        let [nodes, tunnels, forwards, applied] = keep;
+        if nodes {
+            next.nodes.clone_from(&before.nodes);
+        }
+        if tunnels {
+            next.tunnels.clone_from(&before.tunnels);
+        }
+        if forwards {
+            next.forwards.clone_from(&before.forwards);
+        }
+        if applied {
+            next.applied.clone_from(&before.applied);
+        }
+        let plans = render(Arc::new(before.clone()));
+        // What is reused must be as it was, and what is not must be made.
+        prop_assert_eq!(render_again(plans.intent.clone(), Some(&plans)), plans.clone());
+        next.nodes.remove(&NodeId(deleted));
+        let next = Arc::new(next);
+        prop_assert_eq!(render_again(next.clone(), Some(&plans)), render(next));
+    }
+
+    #[test]
     fn saved_order_does_not_change_what_members_are_called(intent in any_intent()) {
         // Names follow the saved position, so a chain with another applied order holds the same nodes.
         let mut other = intent.clone();

@@ -45,6 +45,9 @@ pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// A request waits this long for a connection before it is told to come back.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Rows that the thread of a connection reads ahead. With the driver's own 50 the threads wait for each other most of the
+/// time where a plan reads everything.
+const ROWS_AHEAD: usize = 2048;
 /// Readers never wait for the writer in WAL mode; more of them than cores gains little.
 const READERS: u32 = 8;
 
@@ -98,6 +101,7 @@ impl Db {
             // What was answered must survive a power cut, not only a crash of the process.
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY_TIMEOUT)
+            .row_buffer_size(ROWS_AHEAD)
             .optimize_on_close(true, None);
         let in_memory = url.contains("mode=memory") || options.get_filename().starts_with("file:");
         if !in_memory {

@@ -1,7 +1,7 @@
 //! What the rounds measured, per leg.
 
 use super::rollup::{MINUTE_MS, QUARTER_MS, Sources};
-use super::{Db, Result, StoreError, Tx};
+use super::{Db, Result, StoreError, Tx, to_json};
 use shared::api::{LegPoint, WallMs};
 use shared::best_exit::Leg;
 use shared::ids::NodeId;
@@ -65,62 +65,54 @@ pub struct LegHistoryQuery {
     pub max_points: u32,
 }
 
+/// Many samples at once, given as one JSON text: a statement for each would cost more than its row.
+const APPEND: &str = "INSERT INTO leg_sample (leg_id, at, state, latency_ms, loss, reason) \
+     SELECT leg.id, s.value ->> 2, s.value ->> 3, s.value ->> 4, s.value ->> 5, s.value ->> 6 \
+     FROM json_each($1) s CROSS JOIN leg \
+     WHERE leg.from_node_id = s.value ->> 0 AND leg.target = s.value ->> 1 ON CONFLICT DO NOTHING";
+/// The legs of such samples.
+const APPEND_LEGS: &str = "INSERT INTO leg (from_node_id, target) \
+     SELECT node.id, s.value ->> 1 FROM json_each($1) s CROSS JOIN node \
+     WHERE node.id = s.value ->> 0 ON CONFLICT DO NOTHING";
+
 impl Db {
     /// Stores the results of a round, all or none. Legs of nodes that were deleted meanwhile are left out.
     pub async fn append_leg_samples(&self, samples: &[LegSample]) -> Result<()> {
         if samples.is_empty() {
             return Ok(());
         }
+        let rows = to_json(&samples.iter().map(row).collect::<Result<Vec<_>>>()?)?;
         let mut tx = self.write().await?;
-        for sample in samples {
-            // Most legs exist already; only the first sample of a leg pays for the look.
-            if !tx.insert_sample(sample).await? {
-                sqlx::query(
-                    "INSERT INTO leg (from_node_id, target) SELECT id, $2 FROM node WHERE id = $1 \
-                     ON CONFLICT DO NOTHING",
-                )
-                .bind(sample.from.0)
-                .bind(&sample.target)
-                .execute(&mut *tx.0)
-                .await?;
-                tx.insert_sample(sample).await?;
-            }
+        let written = sqlx::query(APPEND).bind(&rows).execute(&mut *tx.0).await?.rows_affected();
+        // Most legs exist already; only the first samples of a leg pay for the look.
+        if written < u64::try_from(samples.len()).unwrap_or(u64::MAX) {
+            sqlx::query(APPEND_LEGS).bind(&rows).execute(&mut *tx.0).await?;
+            sqlx::query(APPEND).bind(&rows).execute(&mut *tx.0).await?;
         }
         tx.commit().await
     }
 }
 
-impl Tx {
-    /// False: there is no such leg, or it has a sample of that moment already.
-    async fn insert_sample(&mut self, sample: &LegSample) -> Result<bool> {
-        let numbers = sample.leg.numbers();
-        let (state, reason) = match &sample.leg {
-            Leg::Measured { .. } if numbers.is_some() => ("measured", None),
-            // Numbers that cannot be are a failure, here too.
-            Leg::Measured { .. } => ("failed", Some("unsuccessful".to_owned())),
-            Leg::Failed { reason } => {
-                let text = serde_json::to_value(reason).map_err(|e| StoreError::Failed(Box::new(e)))?;
-                ("failed", text.as_str().map(str::to_owned))
-            }
-            Leg::Unmeasured { reason } => ("unmeasured", Some(reason.clone())),
-        };
-        let done = sqlx::query(
-            "INSERT INTO leg_sample (leg_id, at, state, latency_ms, loss, reason) \
-             SELECT id, $3, $4, $5, $6, $7 FROM leg WHERE from_node_id = $1 AND target = $2 \
-             ON CONFLICT DO NOTHING",
-        )
-        .bind(sample.from.0)
-        .bind(&sample.target)
-        .bind(sample.at)
-        .bind(state)
-        .bind(numbers.map(|(latency_ms, _)| latency_ms))
-        .bind(numbers.map(|(_, loss)| loss))
-        .bind(reason)
-        .execute(&mut *self.0)
-        .await?;
-        Ok(done.rows_affected() > 0)
-    }
+/// A sample as the statements read it: node, target, moment, state, latency, loss, reason.
+type Row<'a> = (i64, &'a str, i64, &'static str, Option<f64>, Option<f64>, Option<String>);
 
+fn row(sample: &LegSample) -> Result<Row<'_>> {
+    let numbers = sample.leg.numbers();
+    let (state, reason) = match &sample.leg {
+        Leg::Measured { .. } if numbers.is_some() => ("measured", None),
+        // Numbers that cannot be are a failure, here too.
+        Leg::Measured { .. } => ("failed", Some("unsuccessful".to_owned())),
+        Leg::Failed { reason } => {
+            let text = serde_json::to_value(reason).map_err(|e| StoreError::Failed(Box::new(e)))?;
+            ("failed", text.as_str().map(str::to_owned))
+        }
+        Leg::Unmeasured { reason } => ("unmeasured", Some(reason.clone())),
+    };
+    let (latency_ms, loss) = numbers.unzip();
+    Ok((sample.from.0, &sample.target, sample.at, state, latency_ms, loss, reason))
+}
+
+impl Tx {
     /// The history of a leg, ascending in time; empty when it was never measured. Rounds that are no longer kept one by
     /// one are in it where the step is a multiple of a minute, and the oldest where it is one of a quarter of an hour.
     pub async fn leg_history(&mut self, leg: &LegKey, query: LegHistoryQuery) -> Result<Vec<LegPoint>> {
