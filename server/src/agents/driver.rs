@@ -83,6 +83,10 @@ struct Driver {
     waiting: VecDeque<PushRequest>,
     /// Changes that nobody was told of yet.
     untold: usize,
+    /// Something happened since desired and acknowledged were compared, which is much work on a node with many objects.
+    stale: bool,
+    /// When an object that was not accepted is due again.
+    retry_at: Option<u64>,
 }
 
 /// Drives a node until its connection ends.
@@ -120,6 +124,8 @@ pub(super) async fn drive(
         in_flight: FuturesUnordered::new(),
         waiting: VecDeque::new(),
         untold: 0,
+        stale: true,
+        retry_at: None,
     };
     driver.start(hello.as_deref());
     hellos.mark_unchanged();
@@ -135,21 +141,26 @@ pub(super) async fn drive(
         tokio::select! {
             biased;
             () = session.closed.cancelled() => break,
-            Some(ended) = driver.in_flight.next(), if !driver.in_flight.is_empty() => driver.ended(ended),
+            Some(ended) = driver.in_flight.next(), if !driver.in_flight.is_empty() => {
+                driver.stale = true;
+                driver.ended(ended);
+            }
             Some(request) = pushes.recv() => driver.waiting.push_back(request),
             Ok(()) = hellos.changed() => {
                 let hello = hellos.borrow_and_update().clone();
+                driver.stale = true;
                 if let Some(hello) = hello { driver.heard(&hello) }
             }
             Ok(()) = planned.changed() => {
                 let plans = planned.borrow_and_update().plans.clone();
+                driver.stale = true;
                 if let Some(plans) = plans { driver.replanned(plans) }
             }
             Ok(()) = reports.changed() => {
                 if let Some(report) = &*reports.borrow_and_update() { driver.reported(report) }
             }
-            () = driver.slot.look.notified() => {}
-            () = sleep_ms(next_retry.unwrap_or(u64::MAX)), if next_retry.is_some() => {}
+            () = driver.slot.look.notified() => driver.stale = true,
+            () = sleep_ms(next_retry.unwrap_or(u64::MAX)), if next_retry.is_some() => driver.stale = true,
             () = tokio::time::sleep(TELL_WITHIN), if driver.untold > 0 => driver.tell(),
             _ = seen.tick() => note_alive(&driver.inner, session.node).await,
         }
@@ -256,6 +267,10 @@ impl Driver {
     /// Sends what is due; answers in how many milliseconds something else will be.
     fn start_steps(&mut self) -> Option<u64> {
         let now = self.inner.clock.mono_ms();
+        if !std::mem::take(&mut self.stale) {
+            return self.retry_at.map(|at| at.saturating_sub(now));
+        }
+        self.retry_at = None;
         let most = if self.peer { IN_FLIGHT_PEER } else { IN_FLIGHT_OURS };
         let free = most.saturating_sub(self.in_flight.len());
         let Due { steps, next_retry_ms } = {
@@ -273,7 +288,9 @@ impl Driver {
                 let deleting = digest.is_none();
                 let command = match step {
                     Step::Chain(chain) => Command::UpdateChains(Arc::unwrap_or_clone(chain.config)),
-                    Step::Service(service) => Command::UpdateService(vec![Arc::unwrap_or_clone(service.config)]),
+                    Step::Service(service) => {
+                        Command::UpdateService(vec![Arc::unwrap_or_clone(service.config)])
+                    }
                     Step::DeleteService(name) => Command::DeleteService(vec![name]),
                     Step::DeleteChain(name) => Command::DeleteChains(name),
                 };
@@ -290,6 +307,7 @@ impl Driver {
             };
             self.in_flight.push(work.boxed());
         }
+        self.retry_at = next_retry_ms;
         next_retry_ms.map(|at| at.saturating_sub(now))
     }
 

@@ -1,4 +1,5 @@
-//! Writes what was decided and measured, in order and beside the deciding, which must not wait for a disk.
+//! Writes what was decided and measured, beside the deciding, which must not wait for a disk: first what pushes wait for,
+//! then the log, then the measurements, each in order.
 
 use super::Inner;
 use super::legs::OwnerKey;
@@ -33,6 +34,8 @@ struct Job {
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     jobs: mpsc::Sender<Job>,
+    /// Entries for the log, which orders on their way to agents must not wait for.
+    log: mpsc::Sender<Job>,
     samples: mpsc::Sender<Vec<LegSample>>,
 }
 
@@ -40,6 +43,7 @@ pub(super) struct Writer {
 #[derive(Debug)]
 pub(super) struct Queues {
     jobs: mpsc::Receiver<Job>,
+    log: mpsc::Receiver<Job>,
     samples: mpsc::Receiver<Vec<LegSample>>,
 }
 
@@ -47,22 +51,23 @@ impl Writer {
     /// A writer and the queues for [`write_forever`].
     pub(super) fn new() -> (Self, Queues) {
         let (jobs, job_queue) = mpsc::channel(QUEUE);
+        let (log, log_queue) = mpsc::channel(QUEUE);
         let (samples, sample_queue) = mpsc::channel(SAMPLE_QUEUE);
-        (Self { jobs, samples }, Queues { jobs: job_queue, samples: sample_queue })
+        (Self { jobs, log, samples }, Queues { jobs: job_queue, log: log_queue, samples: sample_queue })
     }
 
     /// Logs soon; false if the queue is full.
     pub(super) fn log(&self, entry: NewLogEntry) -> bool {
-        self.write(DecisionWrite::Log(entry), false)
+        Self::write(&self.log, DecisionWrite::Log(entry), false)
     }
 
     /// Stores soon what an owner runs; false if the queue is full. `replan`: the plans hold another order.
     pub(super) fn store(&self, decision: StoredDecision, replan: bool) -> bool {
-        self.write(DecisionWrite::Store(decision), replan)
+        Self::write(&self.jobs, DecisionWrite::Store(decision), replan)
     }
 
-    fn write(&self, write: DecisionWrite, replan: bool) -> bool {
-        let queued = self.jobs.try_send(Job { write, replan, done: None }).is_ok();
+    fn write(queue: &mpsc::Sender<Job>, write: DecisionWrite, replan: bool) -> bool {
+        let queued = queue.try_send(Job { write, replan, done: None }).is_ok();
         if !queued {
             tracing::error!("the database is too slow for the decisions; some are not logged");
         }
@@ -88,10 +93,10 @@ impl Writer {
 
 /// Writes until cancelled, and then what is still waiting.
 pub(super) async fn write_forever(inner: Arc<Inner>, queues: Queues) {
-    let Queues { jobs: mut queue, samples: mut sample_queue } = queues;
+    let Queues { jobs: mut queue, mut log, samples: mut sample_queue } = queues;
     let mut unsaved: BTreeMap<OwnerKey, StoredDecision> = BTreeMap::new();
     let mut samples: VecDeque<LegSample> = VecDeque::new();
-    let mut jobs = Vec::with_capacity(BATCH);
+    let (mut jobs, mut entries) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
     loop {
         tokio::select! {
             biased;
@@ -99,6 +104,10 @@ pub(super) async fn write_forever(inner: Arc<Inner>, queues: Queues) {
             taken = queue.recv_many(&mut jobs, BATCH) => {
                 if taken == 0 { break }
                 carry_out(&inner, &mut jobs, &mut unsaved).await;
+            }
+            taken = log.recv_many(&mut entries, BATCH) => {
+                if taken == 0 { break }
+                carry_out(&inner, &mut entries, &mut unsaved).await;
             }
             // Ready at once while there is something to write, after the decisions.
             () = std::future::ready(()), if !samples.is_empty() => write_samples(&inner, &mut samples).await,
@@ -113,9 +122,11 @@ pub(super) async fn write_forever(inner: Arc<Inner>, queues: Queues) {
             }
         }
     }
-    queue.close();
-    while queue.recv_many(&mut jobs, BATCH).await > 0 {
-        carry_out(&inner, &mut jobs, &mut unsaved).await;
+    for mut queue in [queue, log] {
+        queue.close();
+        while queue.recv_many(&mut jobs, BATCH).await > 0 {
+            carry_out(&inner, &mut jobs, &mut unsaved).await;
+        }
     }
 }
 

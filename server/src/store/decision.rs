@@ -1,6 +1,7 @@
 //! What the owners' agents have accepted, and the log of how it came about.
 
 use super::{Db, Result, Tx, from_json, to_json};
+use serde_json::json;
 use shared::api::{CandidateDecision, DecisionLogEntry, SwitchRecord, WallMs};
 use shared::best_exit::Reason;
 use shared::ids::{NodeId, TunnelId};
@@ -167,55 +168,73 @@ impl Tx {
         rows.into_iter().map(read).collect()
     }
 
-    async fn propose(&mut self, tunnel: TunnelId, owner: NodeId, order: &[NodeId]) -> Result<()> {
-        sqlx::query(
-            "INSERT INTO best_exit_decision (tunnel_id, owner_node_id, applied_order, proposed_order) \
-             SELECT tunnel.id, node.id, '[]', $3 FROM tunnel, node WHERE tunnel.id = $1 AND node.id = $2 \
-             ON CONFLICT (tunnel_id, owner_node_id) DO UPDATE SET proposed_order = excluded.proposed_order",
-        )
-        .bind(tunnel.0)
-        .bind(owner.0)
-        .bind(to_json(&order)?)
-        .execute(&mut *self.0)
-        .await?;
+    /// Writes of one kind, as one JSON list.
+    async fn write_decisions(&mut self, kind: Kind, rows: &[serde_json::Value]) -> Result<()> {
+        let statement = match kind {
+            Kind::Propose => PROPOSE,
+            Kind::Store => STORE,
+            Kind::Log => LOG,
+        };
+        sqlx::query(statement).bind(to_json(&rows)?).execute(&mut *self.0).await?;
         Ok(())
     }
+}
 
-    async fn store_decision(&mut self, decision: &StoredDecision) -> Result<()> {
-        sqlx::query(
-            "INSERT INTO best_exit_decision (tunnel_id, owner_node_id, applied_order, last_switch_at, last_switch) \
-             SELECT tunnel.id, node.id, $3, $4, $5 FROM tunnel, node WHERE tunnel.id = $1 AND node.id = $2 \
-             ON CONFLICT (tunnel_id, owner_node_id) DO UPDATE SET applied_order = excluded.applied_order, \
-             proposed_order = NULL, last_switch_at = excluded.last_switch_at, last_switch = excluded.last_switch",
-        )
-        .bind(decision.tunnel.0)
-        .bind(decision.owner.0)
-        .bind(to_json(&decision.order)?)
-        .bind(decision.last_switch_at)
-        .bind(decision.last_switch.as_ref().map(to_json).transpose()?)
-        .execute(&mut *self.0)
-        .await?;
-        Ok(())
+/// Many writes are one statement: a large panel has hundreds of them in a round, and each statement would go to the
+/// database's thread and back.
+const PROPOSE: &str = "INSERT INTO best_exit_decision (tunnel_id, owner_node_id, applied_order, proposed_order) \
+     SELECT tunnel.id, node.id, '[]', w.value ->> 2 FROM json_each($1) w CROSS JOIN tunnel CROSS JOIN node \
+     WHERE tunnel.id = w.value ->> 0 AND node.id = w.value ->> 1 \
+     ON CONFLICT (tunnel_id, owner_node_id) DO UPDATE SET proposed_order = excluded.proposed_order";
+const STORE: &str = "INSERT INTO best_exit_decision (tunnel_id, owner_node_id, applied_order, last_switch_at, last_switch) \
+     SELECT tunnel.id, node.id, w.value ->> 2, w.value ->> 3, w.value ->> 4 \
+     FROM json_each($1) w CROSS JOIN tunnel CROSS JOIN node \
+     WHERE tunnel.id = w.value ->> 0 AND node.id = w.value ->> 1 \
+     ON CONFLICT (tunnel_id, owner_node_id) DO UPDATE SET applied_order = excluded.applied_order, \
+     proposed_order = NULL, last_switch_at = excluded.last_switch_at, last_switch = excluded.last_switch";
+const LOG: &str = "INSERT INTO decision_log \
+     (tunnel_id, at, owner_node_id, owner_name, from_exit, to_exit, reason_code, reason, candidates) \
+     SELECT tunnel.id, w.value ->> 2, node.id, node.name, w.value ->> 3, w.value ->> 4, w.value ->> 5, w.value ->> 6, \
+     w.value ->> 7 FROM json_each($1) w CROSS JOIN tunnel CROSS JOIN node \
+     WHERE tunnel.id = w.value ->> 0 AND node.id = w.value ->> 1 ORDER BY w.key";
+
+/// Which statement a write belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Propose,
+    Store,
+    Log,
+}
+
+impl DecisionWrite {
+    fn kind(&self) -> Kind {
+        match self {
+            DecisionWrite::Propose { .. } => Kind::Propose,
+            DecisionWrite::Store(_) => Kind::Store,
+            DecisionWrite::Log(_) => Kind::Log,
+        }
     }
 
-    async fn append_log(&mut self, entry: &NewLogEntry) -> Result<()> {
-        sqlx::query(
-            "INSERT INTO decision_log \
-             (tunnel_id, at, owner_node_id, owner_name, from_exit, to_exit, reason_code, reason, candidates) \
-             SELECT tunnel.id, $2, node.id, node.name, $4, $5, $6, $7, $8 FROM tunnel, node \
-             WHERE tunnel.id = $1 AND node.id = $3",
-        )
-        .bind(entry.tunnel.0)
-        .bind(entry.at)
-        .bind(entry.owner.0)
-        .bind(entry.from.map(|id| id.0))
-        .bind(entry.to.map(|id| id.0))
-        .bind(entry.reason.code())
-        .bind(to_json(&entry.reason)?)
-        .bind(to_json(&entry.candidates)?)
-        .execute(&mut *self.0)
-        .await?;
-        Ok(())
+    /// The values in the order of the statements; what a column keeps as JSON is a text here.
+    fn row(&self) -> Result<serde_json::Value> {
+        Ok(match self {
+            DecisionWrite::Propose { tunnel, owner, order } => json!([tunnel.0, owner.0, to_json(order)?]),
+            DecisionWrite::Store(decision) => {
+                let last_switch = decision.last_switch.as_ref().map(to_json).transpose()?;
+                let (tunnel, owner) = (decision.tunnel.0, decision.owner.0);
+                json!([tunnel, owner, to_json(&decision.order)?, decision.last_switch_at, last_switch])
+            }
+            DecisionWrite::Log(entry) => json!([
+                entry.tunnel.0,
+                entry.owner.0,
+                entry.at,
+                entry.from.map(|id| id.0),
+                entry.to.map(|id| id.0),
+                entry.reason.code(),
+                to_json(&entry.reason)?,
+                to_json(&entry.candidates)?,
+            ]),
+        })
     }
 }
 
@@ -248,12 +267,10 @@ impl Db {
     /// Many writes in one transaction, in order.
     pub async fn write_decisions(&self, writes: &[DecisionWrite]) -> Result<()> {
         let mut tx = self.write().await?;
-        for write in writes {
-            match write {
-                DecisionWrite::Propose { tunnel, owner, order } => tx.propose(*tunnel, *owner, order).await?,
-                DecisionWrite::Store(decision) => tx.store_decision(decision).await?,
-                DecisionWrite::Log(entry) => tx.append_log(entry).await?,
-            }
+        // In order, since a later write about the same owner replaces an earlier one.
+        for same in writes.chunk_by(|a, b| a.kind() == b.kind()) {
+            let rows = same.iter().map(DecisionWrite::row).collect::<Result<Vec<_>>>()?;
+            tx.write_decisions(same[0].kind(), &rows).await?;
         }
         tx.commit().await
     }
