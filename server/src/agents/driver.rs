@@ -153,7 +153,6 @@ pub(super) async fn drive(
             }
             Ok(()) = planned.changed() => {
                 let plans = planned.borrow_and_update().plans.clone();
-                driver.stale = true;
                 if let Some(plans) = plans { driver.replanned(plans) }
             }
             Ok(()) = reports.changed() => {
@@ -206,7 +205,9 @@ impl Driver {
         if Arc::ptr_eq(&plans, &self.plans) {
             return;
         }
+        // Where the plan is the same, so is what the accepted orders make of it.
         if plans.nodes.get(&node) != self.plans.nodes.get(&node) {
+            self.stale = true;
             self.slot.board().forgive();
             self.changed();
         }

@@ -24,6 +24,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Orders waiting for a driver. The decider sends one per tunnel at most.
 const PUSH_QUEUE: usize = 256;
+/// Read at once from a connection, which keeps a buffer of this size. Most frames are smaller; the library's 128 KiB would be
+/// most of what a thousand agents cost.
+const READ_BUFFER: usize = 8 * 1024;
 /// Refused connections are logged at most once in this time, with their number: an agent with an old secret knocks for
 /// ever.
 const REFUSAL_LOG_MS: u64 = 10_000;
@@ -90,6 +93,7 @@ async fn connect(
     };
     let sealer = Sealer::from_key(&key);
     let mut response = upgrade
+        .read_buffer_size(READ_BUFFER)
         .max_message_size(MAX_FRAME_BYTES)
         .max_frame_size(MAX_FRAME_BYTES)
         .on_upgrade(move |socket| agents.serve(socket, node, query.version, sealer));

@@ -27,7 +27,7 @@ pub(crate) use session::Kind;
 use crate::clock::Clock;
 use crate::events::Bus;
 use crate::metrics::Metrics;
-use crate::plan::Plans;
+use crate::plan::{Plans, TunnelIntent};
 use crate::store::Db;
 use driver::PushRequest;
 use planner::{Planned, Wishes};
@@ -113,6 +113,11 @@ impl Agents {
         let caught_up = planned.wait_for(|planned| planned.plans.is_some() && planned.wish >= wish);
         // In a time-out the page shows the older state for a moment; nothing depends on it.
         let _ = tokio::time::timeout(REPLAN_WAIT, caught_up).await;
+    }
+
+    /// Whether the latest plans are made from this tunnel as it is.
+    pub(crate) fn has_planned(&self, id: TunnelId, tunnel: &TunnelIntent) -> bool {
+        self.plans().is_some_and(|plans| plans.intent.tunnels.get(&id) == Some(tunnel))
     }
 
     /// The latest plans; `None` before the first.

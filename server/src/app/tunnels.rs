@@ -292,7 +292,11 @@ pub async fn runtime(state: &AppState, id: TunnelId) -> Result<Vec<NodeRuntime>>
 
 /// The state of its decisions.
 pub async fn decisions(state: &AppState, id: TunnelId) -> Result<TunnelDecisions> {
-    exists(state, id).await?;
+    let stored = find(&mut state.db.read().await?, id).await?;
+    // What else was edited need not be waited for.
+    if !state.agents.has_planned(id, &TunnelIntent::try_from(stored)?) {
+        state.agents.replanned().await;
+    }
     let missing = || {
         AppError::NotFound(format!(
             "a decision about tunnel {id}, which has no two exits to choose from by measuring,"
