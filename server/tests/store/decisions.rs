@@ -1,7 +1,9 @@
 //! Decisions, samples, and forgetting.
 
 use crate::world::{AT, World, fill};
-use server::store::{Db, DecisionLogQuery, LegHistoryQuery, LegKey, LegSample, NewLogEntry, StoredDecision};
+use server::store::{
+    Db, DecisionLogQuery, DecisionWrite, LegHistoryQuery, LegKey, LegSample, NewLogEntry, StoredDecision,
+};
 use shared::api::{PinRecord, SwitchRecord};
 use shared::best_exit::{Leg, Reason};
 use shared::ids::NodeId;
@@ -60,6 +62,39 @@ async fn a_proposal_is_remembered_until_the_decision_is_stored() {
     assert_eq!(stored.order, decision(&world).order);
     assert_eq!(stored.last_switch, decision(&world).last_switch);
     assert!(stored.proposed.is_some());
+}
+
+#[tokio::test]
+async fn writes_that_go_together_keep_their_order() {
+    let db = Db::memory().await.unwrap();
+    let world = fill(&db).await;
+    let propose = |order: &[NodeId]| DecisionWrite::Propose {
+        tunnel: world.tunnel,
+        owner: world.entry,
+        order: order.to_vec(),
+    };
+    let other = StoredDecision { order: world.exits.to_vec(), ..decision(&world) };
+    let nobody = StoredDecision { owner: NodeId(9999), ..decision(&world) };
+    let mut late = log(&world, AT + 1);
+    late.from = Some(world.exits[0]);
+    db.write_decisions(&[
+        propose(&[world.exits[0]]),
+        DecisionWrite::Store(nobody),
+        DecisionWrite::Store(decision(&world)),
+        DecisionWrite::Store(other.clone()),
+        DecisionWrite::Log(late),
+        DecisionWrite::Log(log(&world, AT)),
+        propose(&[world.exits[1]]),
+    ])
+    .await
+    .unwrap();
+    let expected = StoredDecision { proposed: Some(vec![world.exits[1]]), ..other };
+    assert_eq!(db.decisions().await.unwrap(), [expected]);
+    let entries =
+        db.read().await.unwrap().decision_log(world.tunnel, &DecisionLogQuery::newest(10)).await.unwrap();
+    let written: Vec<_> = entries.iter().map(|entry| (entry.at, entry.from_exit_node_id)).collect();
+    assert_eq!(written, [(AT, None), (AT + 1, Some(world.exits[0]))], "newest first");
+    assert_eq!(entries[0].reason, log(&world, AT).reason);
 }
 
 #[tokio::test]
