@@ -1,9 +1,10 @@
 //! The OpenAPI document: generated from the handlers, completed with what all of them have in common.
 
 use shared::api::Problem;
-use utoipa::OpenApi as _;
+use shared::best_exit::settings::RANGES;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema};
+use utoipa::{Number, OpenApi as _};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -36,6 +37,18 @@ pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
     // their version besides would contradict it.
     if let Some(RefOr::T(Schema::Object(settings))) = components.schemas.get_mut("Settings") {
         settings.additional_properties = None;
+    }
+
+    // The same numbers that are checked.
+    for name in ["Settings", "SettingsInput"] {
+        if let Some(RefOr::T(Schema::Object(settings))) = components.schemas.get_mut(name) {
+            for range in RANGES {
+                if let Some(RefOr::T(Schema::Object(number))) = settings.properties.get_mut(range.field) {
+                    number.minimum = Some(Number::Float(range.min));
+                    number.maximum = Some(Number::Float(range.max));
+                }
+            }
+        }
     }
 
     let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();

@@ -45,9 +45,11 @@ pub struct ForwardInput {
     /// Its tunnel.
     pub tunnel_id: TunnelId,
     /// 1 to 50 characters.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 50))]
     pub name: String,
     /// 0 = choose one that is free on all entry nodes.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(maximum = 65535))]
     pub listen_port: u16,
     /// Address to listen on, where it differs from the node's.
     #[serde(default)]

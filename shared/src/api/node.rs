@@ -51,8 +51,10 @@ pub struct NodeInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
     /// 1 to 50 characters, unique.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 50))]
     pub name: String,
     /// Address or host name.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1))]
     pub server_ip: String,
     /// IPv4 address or empty.
     #[serde(default)]

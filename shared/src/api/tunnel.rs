@@ -107,6 +107,7 @@ pub struct GroupNode {
     pub node_id: NodeId,
     /// Its relay port; null or absent = chosen once and kept.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 65535))]
     pub port: Option<u16>,
     /// Address at which the previous group dials it, where it differs from the node's.
     #[serde(default)]
@@ -158,6 +159,7 @@ pub struct TunnelInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
     /// Unique, 2 to 50 characters.
+    #[cfg_attr(feature = "openapi", schema(min_length = 2, max_length = 50))]
     pub name: String,
     /// Default `tunnel`.
     #[serde(default, rename = "type")]
