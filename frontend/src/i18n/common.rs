@@ -46,7 +46,6 @@ texts! {
     SHOW_ALL = "显示全部 {count} 条", "Show all {count}";
     ONLINE = "在线", "Online";
     OFFLINE = "离线", "Offline";
-    NEVER = "从未", "Never";
     SAVED = "已保存", "Saved";
     DELETED = "已删除：{name}", "Deleted: {name}";
 
@@ -80,8 +79,9 @@ texts! {
     OVERVIEW_NO_SWITCHES = "还没有切换过出口。", "No exit has been switched yet.";
     OVERVIEW_OF = "共 {count} 个", "of {count}";
     OVERVIEW_START = "从这里开始", "Start here";
-    OVERVIEW_START_NODES = "先添加入口和出口节点，并在服务器上安装代理程序。", "First add the entry and exit nodes and install the agent on the servers.";
-    OVERVIEW_START_TUNNEL = "再创建一条隧道，把出口策略设为最优。", "Then create a tunnel and choose the strategy Best for its exits.";
+    OVERVIEW_START_NODES = "添加一个入口节点和至少两个出口节点，在每台服务器上执行页面给出的安装命令。", "Add an entry node and two or more exit nodes, and run the line that the page shows on each server.";
+    OVERVIEW_START_TUNNEL = "创建一条隧道：选择入口和出口，策略保持最优。", "Create a tunnel: choose the entry and the exits, and keep the strategy Best.";
+    OVERVIEW_START_FORWARD = "创建一个转发：填写目标。用户连接转发的地址，就会从最好的出口到达目标。", "Create a forward: name the target. Whoever connects to the forward's address gets there by way of the best exit.";
     ATTENTION_NODE_OFFLINE = "节点 {name} 离线", "Node {name} is offline";
     ATTENTION_DEPLOY_FAILED = "隧道 {tunnel} 在 {node} 上部署失败：{reason}", "Tunnel {tunnel} could not be deployed on {node}: {reason}";
     ATTENTION_FORWARD_FAILED = "转发 {forward} 在 {node} 上部署失败：{reason}", "Forward {forward} could not be deployed on {node}: {reason}";

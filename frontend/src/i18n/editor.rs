@@ -35,7 +35,7 @@ texts! {
     MORE_STRATEGIES = "更多策略", "More strategies";
     STRATEGY_TEXT = "策略与选项", "Strategy with its options";
     STRATEGY_OPTIONS = "写作 名称(选项=值, …)，均可省略：{options}", "Written name(option=value, …); all may be left out: {options}";
-    BEST_TWO_EXITS = "只有一个出口时不会进行选择；请再添加一个出口。", "With fewer than two exits nothing will be chosen; add another exit.";
+    BEST_TWO_EXITS = "至少添加两个出口，才会从中选择最好的。", "Add two or more exits: with fewer nothing will be chosen.";
     CONNECT_IP = "连接IP", "Connect IP";
     CONNECT_IP_HINT = "留空使用节点地址", "Empty: the node's address";
     CONNECT_IP_ONE_NODE = "仅限单个节点", "Only with one node";

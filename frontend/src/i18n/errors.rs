@@ -16,7 +16,7 @@ texts! {
     TOO_MANY = "最多 {max} 个", "At most {max}";
     NODE_UNKNOWN = "节点 {node} 不存在", "There is no node {node}";
     NODE_TWICE = "{node} 已在这条隧道中", "{node} is already in this tunnel";
-    BEST_NEEDS_TWO_EXITS = "只有一个出口时不会进行选择；请再添加一个出口", "With one exit there is nothing to choose; add a second one";
+    BEST_NEEDS_TWO_EXITS = "至少有两个出口才会进行选择", "There is a choice only with two or more exits";
     STRATEGY_UNKNOWN = "未知的策略“{strategy}”", "The strategy “{strategy}” is not known";
     STRATEGY_NOT_HERE = "策略“{strategy}”仅用于出口", "The strategy “{strategy}” is for exits only";
     STRATEGY_UNSUPPORTED = "{nodes} 的代理程序不支持策略“{strategy}”", "The agent of {nodes} cannot carry out the strategy “{strategy}”";
@@ -58,7 +58,7 @@ texts! {
     TUNNEL_MISSING = "请选择隧道", "Choose a tunnel";
     TARGET_MISSING = "请至少填写一个目标，格式为 主机:端口", "Give at least one target, host:port";
     ADDRESS_MALFORMED = "只写 主机:端口，不带协议、路径和空格", "Write host:port only, without scheme, path or spaces";
-    HOST_MISSING = "缺少主机", "The host is missing";
+    HOST_MISSING = "请填写 IP 地址或域名", "Give an IP address or a host name";
     HOST_INVALID = "主机既不是域名也不是 IP 地址", "The host is neither a name nor an address";
     PORT_INVALID = "端口须为 1 到 65535 的数字", "The port must be a number from 1 to 65535";
     PORT_RANGE_INVALID = "请填写端口或端口范围，例如 10000-60000", "Write ports or ranges such as 10000-60000, the lower first";

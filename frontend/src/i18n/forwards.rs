@@ -15,11 +15,11 @@ texts! {
     TUNNEL = "隧道", "Tunnel";
     CHOOSE_TUNNEL = "选择隧道…", "Choose a tunnel…";
     LISTEN_PORT = "监听端口", "Listening port";
-    LISTEN_PORT_HINT = "0 表示自动选择", "0: one is chosen";
+    LISTEN_PORT_HINT = "0 表示自动选择", "0: chosen automatically";
     LISTEN_IP = "监听地址", "Listen address";
     LISTEN_IP_HINT = "留空使用节点的监听地址", "Empty: the node's listen address";
     TARGETS = "目标地址", "Targets";
-    TARGETS_HINT = "每行一个 主机:端口", "One host:port per line";
+    TARGETS_HINT = "每行一个 主机:端口，由隧道的最后一个节点连接", "One host:port per line, dialled by the tunnel's last node";
     STRATEGY = "目标策略", "Strategy of the targets";
     CONNECT_TO = "连接地址", "Connect to";
     PAUSE = "暂停", "Pause";

@@ -13,7 +13,7 @@ texts! {
     RANK = "排名", "Rank";
     EXIT = "出口", "Exit";
     LEG_A = "到出口", "To the exit";
-    LEG_B = "出口到目标", "Exit to target";
+    LEG_B = "出口到探测目标", "Exit to probe target";
     LOSS_OF = "丢包 {loss}", "loss {loss}";
     SCORE = "得分", "Score";
     SCORE_PARTS = "延迟 {latency} + 丢包惩罚 {penalty}", "latency {latency} + loss penalty {penalty}";

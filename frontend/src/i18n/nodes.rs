@@ -16,7 +16,7 @@ texts! {
     SERVER_IP_V6 = "IPv6 地址", "IPv6 address";
     OPTIONAL_IP_HINT = "与服务器地址不同时填写", "Only where it differs from the address";
     PORT_RANGE = "端口范围", "Port range";
-    PORT_RANGE_HINT = "例如 10000-60000 或 1000-2000,3000", "For example 10000-60000 or 1000-2000,3000";
+    PORT_RANGE_HINT = "转发和隧道使用的端口，防火墙须放行；例如 10000-60000 或 1000-2000,3000", "Ports for forwards and tunnels, which its firewall has to let in: such as 10000-60000 or 1000-2000,3000";
     INTERFACE = "出站网卡", "Interface to dial from";
     INTERFACE_HINT = "留空由系统选择", "Empty: the system chooses";
     TCP_LISTEN = "TCP 监听地址", "TCP listen address";
@@ -31,9 +31,11 @@ texts! {
     INSTALL_HINT = "在服务器上执行，从面板下载并安装为服务：", "Run this on the server: it fetches the agent from the panel and installs it as a service.";
     INSTALL_LOOPBACK = "下面的面板地址只在面板所在的服务器上有效，其他服务器无法连接。请为面板设置 EXITPILOT_PUBLIC_URL，或用其他服务器也能访问的地址打开此页面。", "The panel's address below works only on the panel's own server. For other servers set EXITPILOT_PUBLIC_URL for the panel, or open this page at an address that they can reach.";
     INSTALL_BY_HAND = "代理程序已在服务器上时，也可以直接运行：", "Or, where the agent is already, run it by hand:";
+    INSTALL_WAITING = "代理程序尚未连接；执行命令后几秒内就会连接。", "The agent is not connected; it will be, seconds after the line has run.";
+    INSTALL_DONE = "代理程序已连接", "The agent is connected";
     INSTALL_PLACEHOLDER_HINT = "请把 <secret> 换成节点密钥。密钥只在创建和更换时显示一次；遗失时请更换。", "Put the node's secret in place of <secret>. It is shown once, when created or rotated; rotate it if it is lost.";
     SECRET = "节点密钥", "Node secret";
-    SECRET_ONCE = "密钥只显示这一次，关闭后无法再查看。", "The secret is shown this once. It cannot be looked up after closing.";
+    SECRET_ONCE = "命令中的密钥只显示这一次，关闭后无法再查看。", "The secret in these lines is shown this once. It cannot be looked up after closing.";
     ROTATE = "更换密钥", "Rotate secret";
     ROTATE_TITLE = "更换节点密钥？", "Rotate the secret?";
     ROTATE_HINT = "{name} 当前的密钥会立即失效，代理程序须用新密钥重新安装后才能连接。", "The present secret of {name} stops working at once; its agent has to be installed again with the new one.";

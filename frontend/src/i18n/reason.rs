@@ -31,7 +31,7 @@ texts! {
     OWNER_LINE = "所有出口同时失败：是链路持有节点自己的线路，保持不变。", "All exits failed at once: it is the owner's own line, so nothing is changed.";
     TARGET_FAILED = "探测目标对所有出口都失败，保持不变。", "The probe target failed for every exit, so nothing is changed.";
     LEG_A = "持有节点到出口", "owner to exit";
-    LEG_B = "出口到目标", "exit to target";
+    LEG_B = "出口到探测目标", "exit to probe target";
     WHY_DOWN = "{said}原因：{leg} 不通。", "{said} {leg} does not work.";
     WHY_STEP = "{said}原因：{leg} 延迟连续 {rounds} 轮升高，需要 {need}。", "{said} The latency of {leg} rose for {rounds} rounds; {need} were needed.";
     WHY_LOSS = "{said}原因：{leg} 丢包增多（{rounds} 轮），需要 {need}。", "{said} {leg} loses more than before, over {rounds} rounds; {need} were needed.";

@@ -28,7 +28,7 @@ texts! {
     UNMEASURED_GRACE_HINT = "当前出口的代理离线但链路仍通时，继续使用的时间", "How long the exit in force is kept when its agent is away and the way to it is good";
     RETENTION = "历史保留天数", "History kept for";
     RULES = "规则", "Rules";
-    RULES_CLASSIC = "经典：连续轮数、优势与冷却", "Classic: rounds in a row, advantage, cooldown";
+    RULES_CLASSIC = "经典（确认、优势、冷却）", "Classic (rounds, advantage)";
     RULES_ADAPTIVE = "自适应", "Adaptive";
     RANGE_HINT = "默认 {default}，可填 {min} 到 {max}", "Default {default}, {min} to {max}";
     DEFAULT_HINT = "默认 {default}", "Default {default}";

@@ -4,9 +4,9 @@ use super::attention;
 use super::names::{Names, use_names};
 use crate::api::live::use_live;
 use crate::format;
-use crate::i18n::{common, lang, t, tunnels};
+use crate::i18n::{Text, common, lang, t, tunnels};
 use crate::pages::loaded::Loaded;
-use crate::reactive::{Memo, Show, Signal, part, phrase};
+use crate::reactive::{Memo, Signal, part, phrase};
 use crate::router::A;
 use crate::ui::chip::exit_class;
 use crate::ui::field::said;
@@ -124,27 +124,49 @@ fn tunnel_states(tunnels: &[Arc<Tunnel>]) -> TunnelStates {
     states
 }
 
-/// For a panel without tunnels: what to do first.
+/// Until there is a tunnel with a forward: what to do, the next step first among the buttons.
 #[component]
 fn Start() -> AnyView {
     let live = use_live();
-    let fresh = Memo::new(move |_| live.tunnels.get().is_some_and(|tunnels| tunnels.is_empty()));
-    view! {
-        <Show when=move || fresh.get()>
-            <section class="card">
-                <h2>{t(common::OVERVIEW_START)}</h2>
-                <ol class="start">
-                    <li>{t(common::OVERVIEW_START_NODES)}</li>
-                    <li>{t(common::OVERVIEW_START_TUNNEL)}</li>
-                </ol>
-                <div class="page-actions">
-                    <LinkButton text=common::NAV_NODES href="/nodes" look=Look::Primary />
-                    <LinkButton text=tunnels::NEW href="/tunnels/new" />
-                </div>
-            </section>
-        </Show>
-    }
-    .into_any()
+    let step = Memo::new(move |_| {
+        let (no_tunnel, no_forward) = (
+            live.tunnels.get().is_some_and(|tunnels| tunnels.is_empty()),
+            live.forwards.get().is_some_and(|forwards| forwards.is_empty()),
+        );
+        if live.nodes.get().is_some_and(|nodes| nodes.is_empty()) {
+            0
+        } else if no_tunnel {
+            1
+        } else if no_forward {
+            2
+        } else {
+            3
+        }
+    });
+    const STEPS: [(Text, Text, &str); 3] = [
+        (common::OVERVIEW_START_NODES, common::NAV_NODES, "/nodes"),
+        (common::OVERVIEW_START_TUNNEL, tunnels::NEW, "/tunnels/new"),
+        (common::OVERVIEW_START_FORWARD, common::NAV_FORWARDS, "/forwards"),
+    ];
+    part(move || {
+        let step = step.get();
+        (step < STEPS.len()).then(|| {
+            let lines = STEPS.map(|(text, ..)| view! { <li>{t(text)}</li> });
+            let links = [0, 1, 2].map(|at| {
+                let (_, text, href) = STEPS[at];
+                let look = if at == step { Look::Primary } else { Look::Plain };
+                view! { <LinkButton text href look /> }
+            });
+            view! {
+                <section class="card">
+                    <h2>{t(common::OVERVIEW_START)}</h2>
+                    <ol class="start">{lines.into_iter().collect_view()}</ol>
+                    <div class="page-actions">{links.into_iter().collect_view()}</div>
+                </section>
+            }
+            .into_any()
+        })
+    })
 }
 
 #[component]

@@ -65,6 +65,11 @@ fn on_path(name: &str) -> Option<PathBuf> {
 impl Browser {
     /// Starts both.
     pub(crate) async fn start(device: Device) -> Result<Self> {
+        Self::start_with(device, &[]).await
+    }
+
+    /// Starts both, the browser with further flags.
+    pub(crate) async fn start_with(device: Device, further: &[String]) -> Result<Self> {
         let (browser, driver) = installed().context("no browser")?;
         let mut command = Command::new(driver);
         command.arg("--port=0");
@@ -81,6 +86,9 @@ impl Browser {
         let mut wanted = DesiredCapabilities::chrome();
         wanted.set_binary(&browser.to_string_lossy())?;
         for flag in FLAGS {
+            wanted.add_arg(flag)?;
+        }
+        for flag in further {
             wanted.add_arg(flag)?;
         }
         wanted.add_arg("--lang=zh-CN")?;

@@ -24,6 +24,7 @@ mod leaks;
 mod login;
 mod looks;
 mod monitor;
+mod newcomer;
 mod nodes;
 mod on_demand;
 mod package;

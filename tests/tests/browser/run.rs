@@ -72,6 +72,16 @@ pub(crate) async fn in_browser(
     test: impl AsyncFnOnce(&Page) -> Result<()>,
 ) {
     let browser = Browser::start(device).await.unwrap();
+    in_this_browser(name, browser, panel, test).await;
+}
+
+/// The same in a browser that runs already.
+pub(crate) async fn in_this_browser(
+    name: &str,
+    browser: Browser,
+    panel: SocketAddr,
+    test: impl AsyncFnOnce(&Page) -> Result<()>,
+) {
     let page = Page::new(browser.driver.clone(), format!("http://{panel}"));
     let outcome = AssertUnwindSafe(test(&page)).catch_unwind().await;
     if !matches!(outcome, Ok(Ok(()))) {

@@ -57,10 +57,12 @@ struct Typed {
 }
 
 impl Typed {
-    fn new(forward: Option<&Forward>) -> Self {
+    fn new(forward: Option<&Forward>, tunnels: Tunnels) -> Self {
+        // Where there is one tunnel, there is nothing to choose.
+        let only = tunnels.with_untracked(|all| all.keys().next().copied().filter(|_| all.len() == 1));
         Self {
             version: RwSignal::new(forward.map(|f| f.version)),
-            tunnel: RwSignal::new(forward.map(|f| f.tunnel_id)),
+            tunnel: RwSignal::new(forward.map(|f| f.tunnel_id).or(only)),
             name: RwSignal::new(forward.map(|f| f.name.clone()).unwrap_or_default()),
             listen_port: RwSignal::new(forward.map_or(0, |f| f.listen_port).to_string()),
             listen_ip: RwSignal::new(forward.and_then(|f| f.listen_ip.clone()).unwrap_or_default()),
@@ -144,7 +146,7 @@ fn ForwardForm(editing: Editing, tunnels: Tunnels, open: RwSignal<bool>) -> AnyV
         Editing::Existing(forward) => Some(forward.as_ref()),
     };
     let id = existing.map(|forward| forward.id);
-    let typed = Typed::new(existing);
+    let typed = Typed::new(existing, tunnels);
     let sending = Sending::new(FieldErrors::new(move || check(typed, tunnels, names)));
     let submit = sending.on_submit(move || {
         let (input, _) = typed.input();

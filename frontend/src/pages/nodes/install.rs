@@ -1,3 +1,4 @@
+use crate::api::live::use_live;
 use crate::api::{Feed, client};
 use crate::i18n::{common, lang, nodes as words, t};
 use crate::pages::loaded::loaded;
@@ -51,6 +52,7 @@ fn is_of_this_machine(address: &str) -> bool {
 #[component]
 fn Command(installing: Installing) -> AnyView {
     let id = installing.id;
+    let live = use_live();
     let command = Feed::new(move || client::install_command(id));
     let secret = installing.secret.clone();
     let with_secret = move |line: String| match &secret {
@@ -65,11 +67,22 @@ fn Command(installing: Installing) -> AnyView {
     let script = Signal::derive(move || lines.with(|lines| lines.0.clone()));
     let line = Signal::derive(move || lines.with(|lines| lines.1.clone()));
     let own = Memo::new(move |_| command.get().is_some_and(|answer| is_of_this_machine(&answer.panel)));
+    let online = Memo::new(move |_| {
+        live.nodes.get().is_some_and(|nodes| nodes.iter().any(|node| node.id == id && node.online))
+    });
+    let state = move || {
+        let (class, text) = if online.get() {
+            ("online yes", words::INSTALL_DONE)
+        } else {
+            ("online no", words::INSTALL_WAITING)
+        };
+        view! { <span class=class>{t(text)}</span> }
+    };
+    let once = installing.secret.is_some().then(|| {
+        view! { <div class="alert notice"><p>{t(words::SECRET_ONCE)}</p></div> }
+    });
     let secret = installing.secret.map(|secret| {
         view! {
-            <div class="alert notice">
-                <p>{t(words::SECRET_ONCE)}</p>
-            </div>
             <h3>{t(words::SECRET)}</h3>
             <CopyBox text=Signal::stored(secret) testid=testid::NODE_SECRET />
         }
@@ -77,16 +90,18 @@ fn Command(installing: Installing) -> AnyView {
     let placeholder =
         secret.is_none().then(|| view! { <p class="hint">{t(words::INSTALL_PLACEHOLDER_HINT)}</p> });
     view! {
-        {secret}
+        {once}
         <p>{t(words::INSTALL_HINT)}</p>
         <Show when=move || own.get()>
             <div class="alert notice"><p>{t(words::INSTALL_LOOPBACK)}</p></div>
         </Show>
         {loaded(command, move || view! {
             <CopyBox text=script testid=testid::INSTALL_SCRIPT />
+            <p role="status">{part(state)}</p>
             <p>{t(words::INSTALL_BY_HAND)}</p>
             <CopyBox text=line testid=testid::INSTALL_COMMAND />
         }.into_any())}
+        {secret}
         {placeholder}
     }
     .into_any()

@@ -120,12 +120,9 @@ fn NodeRow(node: Arc<Node>, asked: Asked) -> AnyView {
     let seen = node.last_seen;
     let online = node.online;
     let last_seen = move || {
-        if online {
-            return None;
-        }
-        let when =
-            seen.map_or_else(|| common::NEVER.say(lang()).to_owned(), |at| format::date_time(at, lang()));
-        Some(format!("{} {when}", t(words::LAST_SEEN)()))
+        // That it was never seen is said where its version would be.
+        let at = seen.filter(|_| !online)?;
+        Some(format!("{} {}", t(words::LAST_SEEN)(), format::date_time(at, lang())))
     };
     let never = node.version.is_empty();
     let version = node.version.clone();

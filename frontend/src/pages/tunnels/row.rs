@@ -133,7 +133,10 @@ pub fn deployment(id: String, enabled: bool, nodes: &[NodeDeployment], names: Na
 fn node_line(node: &NodeDeployment, names: Names) -> AnyView {
     let lang = lang();
     let (word, tone) = state::status(node.status);
-    let reason = node.reason.clone().map(|reason| view! { <span class="muted">{reason}</span> });
+    let reason = node.reason.as_deref().map(|reason| {
+        let said = state::pending_reason(reason).map_or(reason, |text| text.say(lang)).to_owned();
+        view! { <span class="muted">{said}</span> }
+    });
     view! {
         <li>
             <span class=format!("state-word {}", tone.class())>{word.say(lang)}</span>

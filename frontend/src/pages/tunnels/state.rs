@@ -1,6 +1,6 @@
 //! A tunnel's state in words and colours.
 
-use crate::i18n::{Lang, tunnels as words};
+use crate::i18n::{Lang, groups, tunnels as words};
 use crate::ui::Tone;
 use shared::api::{BestExit, DecisionState, DeploymentStatus, NodeDeployment};
 
@@ -34,6 +34,15 @@ pub fn status(status: DeploymentStatus) -> (crate::i18n::Text, Tone) {
         DeploymentStatus::Applied => (words::STATE_APPLIED, Tone::Good),
         DeploymentStatus::Pending => (words::STATE_PENDING, Tone::Waiting),
         DeploymentStatus::Failed => (words::STATE_FAILED, Tone::Bad),
+    }
+}
+
+/// Why a node is waited for, where the panel says it in one of its own sentences; what agents say stays as it is.
+pub fn pending_reason(reason: &str) -> Option<crate::i18n::Text> {
+    match reason {
+        "the node is offline" => Some(groups::OFFLINE),
+        "the node has not answered yet" => Some(groups::PENDING),
+        _ => None,
     }
 }
 
