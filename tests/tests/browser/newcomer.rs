@@ -304,8 +304,8 @@ async fn whole_way(page: &Page, servers: &Servers, words: &Words, folder: &Path)
     for (exit, _) in EXITS {
         choose(page, words.add_node, 2, exit).await?;
     }
-    let best = page.shows_at(&format!("//label[.//*[normalize-space()='{}']]", words.best)).await?;
-    ensure!(best.find(thirtyfour::By::Tag("input")).await?.is_selected().await?, "not what is proposed");
+    let best = labelled(page, words.best, 1).await?;
+    ensure!(best.is_selected().await?, "{} is not what is proposed", words.best);
     press(page, words.create).await?;
     // By itself, from the first round on.
     reads(page, words.best_exit).await?;
