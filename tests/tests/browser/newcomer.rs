@@ -27,6 +27,7 @@ const BEST: &str = "tokyo";
 
 /// What stands on the controls and beside them, once per language.
 struct Words {
+    tag: &'static str,
     language: &'static str,
     username: &'static str,
     password: &'static str,
@@ -64,6 +65,7 @@ struct Words {
 }
 
 const CHINESE: Words = Words {
+    tag: "zh",
     language: "简体中文",
     username: "用户名",
     password: "密码",
@@ -101,6 +103,7 @@ const CHINESE: Words = Words {
 };
 
 const ENGLISH: Words = Words {
+    tag: "en",
     language: "English",
     username: "User name",
     password: "Password",
@@ -333,7 +336,7 @@ async fn whole_way(page: &Page, servers: &Servers, words: &Words, folder: &Path)
     reads(page, words.reason).await?;
     let row = format!("//tr[.//th[contains(., '{BEST}')] and contains(., '{}')]", words.in_force);
     page.shows_at(&row).await?;
-    page.screenshot(&format!("newcomer-{}", words.best)).await?;
+    page.screenshot(&format!("{}-newcomer-monitor", words.tag)).await?;
     press(page, words.overview).await?;
     reads(page, words.all_well).await?;
     nothing_wrong(page).await
