@@ -96,6 +96,10 @@ impl Shared {
         std::mem::take(&mut *self.pushes())
     }
 
+    pub(crate) fn has_pushes(&self) -> bool {
+        !self.pushes().is_empty()
+    }
+
     /// A chain came. Its owner was decided about when its own answer and those of the exits were there; one that came
     /// later than the chain was not waited for.
     fn pushed(&self, owner: usize, chain: &str) {
