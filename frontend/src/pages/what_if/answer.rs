@@ -23,8 +23,12 @@ pub fn answer(desk: Desk, report: &Report, penalty: f64) -> AnyView {
     let lang = lang();
     let names: Vec<String> =
         report.policies.iter().enumerate().map(|(i, outcome)| name_of(i, outcome, lang)).collect();
-    let rows =
-        report.policies.iter().zip(&names).enumerate().map(|(i, (outcome, name))| row(i, outcome, name));
+    let rows = report
+        .policies
+        .iter()
+        .zip(&names)
+        .enumerate()
+        .map(|(i, (outcome, name))| row(i, outcome, name, lang));
     let judged = words::JUDGED.with(lang, &[("penalty", &format::ms(penalty))]);
     let several = report.courses.len() > 1;
     let courses = report.courses.iter().map(|course| strips(desk, course, &names, several));
@@ -51,16 +55,22 @@ pub fn answer(desk: Desk, report: &Report, penalty: f64) -> AnyView {
     .into_any()
 }
 
-fn row(place: usize, outcome: &Outcome, name: &str) -> AnyView {
+fn row(place: usize, outcome: &Outcome, name: &str, lang: Lang) -> AnyView {
     let latency = outcome.mean_latency_ms.map_or_else(|| "–".to_owned(), format::ms);
+    let cells = [
+        (words::BEST_SHARE, format::percent(outcome.best_share)),
+        (words::SWITCHES, outcome.switches.to_string()),
+        (words::LATENCY, latency),
+        (words::EXCESS, format::ms(outcome.mean_excess_ms)),
+        (words::UNUSABLE, format::duration(outcome.unusable_ms as i64, lang)),
+    ];
+    // A phone has no room for the head of the table and shows the labels instead.
+    let cells = cells
+        .map(|(label, text)| view! { <td class="number" data-label=label.say(lang)>{text}</td> }.into_any());
     view! {
         <tr data-testid=testid::with(testid::WHAT_IF_ROW, place)>
             <th scope="row">{name.to_owned()}</th>
-            <td class="number">{format::percent(outcome.best_share)}</td>
-            <td class="number">{outcome.switches.to_string()}</td>
-            <td class="number">{latency}</td>
-            <td class="number">{format::ms(outcome.mean_excess_ms)}</td>
-            <td class="number">{format::duration(outcome.unusable_ms as i64, lang())}</td>
+            {cells.into_iter().collect_view()}
         </tr>
     }
     .into_any()

@@ -257,11 +257,13 @@ pub fn head(frame: Frame, at: WallMs, event: Event) -> String {
     pen.0 + "Z"
 }
 
-/// When an exit was in force: `switches` newest first, and the exit `now`.
+/// When an exit was in force: `switches` newest first, and the exit `now`. Before `known`, when nothing was measured yet, a tunnel
+/// may not have been there.
 pub fn in_force(
     frame: Frame,
     exit: NodeId,
     switches: &[(WallMs, Option<NodeId>, Option<NodeId>)],
+    known: WallMs,
     now: (WallMs, Option<NodeId>),
 ) -> String {
     let mut pen = Pen::default();
@@ -276,7 +278,7 @@ pub fn in_force(
         stretch(*at, end, (*to).or(used));
         (end, used) = (*at, *from);
     }
-    stretch(frame.axis.from, end, used);
+    stretch(known, end, used);
     pen.0
 }
 
@@ -350,11 +352,14 @@ mod tests {
     fn the_strip_shows_who_was_in_force_when() {
         let (a, b) = (NodeId(3), NodeId(4));
         let switches = [(60, Some(b), Some(a)), (20, Some(a), Some(b))];
-        let of = |exit, now| in_force(FRAME, exit, &switches, now);
+        let of = |exit, now| in_force(FRAME, exit, &switches, 0, now);
         assert_eq!(of(a, (90, Some(a))), "M106.0 7.0L136.0 7.0M46.0 7.0L66.0 7.0");
         assert_eq!(of(b, (90, Some(a))), "M66.0 7.0L106.0 7.0");
-        assert_eq!(in_force(FRAME, a, &[], (500, Some(a))), "M46.0 7.0L146.0 7.0");
-        assert_eq!(in_force(FRAME, a, &[(20, None, Some(b))], (90, Some(b))), "");
+        assert_eq!(in_force(FRAME, a, &[], -50, (500, Some(a))), "M46.0 7.0L146.0 7.0");
+        // Not before it was measured for the first time, unless it was switched before that.
+        assert_eq!(in_force(FRAME, a, &[], 60, (500, Some(a))), "M106.0 7.0L146.0 7.0");
+        assert_eq!(in_force(FRAME, a, &[(20, Some(b), Some(a))], 60, (500, Some(a))), "M66.0 7.0L146.0 7.0");
+        assert_eq!(in_force(FRAME, a, &[(20, None, Some(b))], 0, (90, Some(b))), "");
     }
 
     #[test]

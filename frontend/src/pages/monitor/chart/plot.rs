@@ -179,6 +179,7 @@ impl Plot {
         let switches = shown.events.iter().filter(|entry| told::event(entry) == Event::Switched);
         let switches: Vec<_> =
             switches.map(|entry| (entry.at, entry.from_exit_node_id, entry.to_exit_node_id)).collect();
+        let known = shown.series.times.first().copied().unwrap_or(frame.axis.from);
         let mut shapes = Vec::new();
         for (index, line) in shown.series.lines.iter().enumerate() {
             let (exit, seen) = (line.exit, self.board.shows(line.exit));
@@ -188,7 +189,7 @@ impl Plot {
             for measure in [Measure::Latency, Measure::Score] {
                 shapes.push(if seen { drawn.failures(exit, measure, index) } else { String::new() });
             }
-            shapes.push(path::in_force(frame, exit, &switches, shown.applied));
+            shapes.push(path::in_force(frame, exit, &switches, known, shown.applied));
         }
         self.shape(EXITS, shapes);
         let marks = |entry: &Arc<DecisionLogEntry>| {
