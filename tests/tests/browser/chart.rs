@@ -171,10 +171,11 @@ async fn charts_show_what_was_measured_and_can_be_steered() {
         page.rests().await?;
         page.screenshot("zh-light-chart").await?;
 
-        // A stretch that is dragged over is shown, and stays until it is reset.
+        // A stretch that is dragged over is shown, and stays until it is reset. It must not reach to the present, which it would
+        // follow: this one grows to a minute and ends some seconds after the switch, which was before the gap.
         let range = page.text(testid::CHART_RANGE).await?;
         let whole = line(page, owner, b, 0).await?;
-        swipe(page, owner, [share - 0.02, share + 0.03], true).await?;
+        swipe(page, owner, [share - 0.04, share], true).await?;
         eventually("the axis is another", PATIENCE, async || {
             ensure!(page.text(testid::CHART_RANGE).await? != range, "it is not");
             ensure!(line(page, owner, b, 0).await? != whole, "the line is not");
